@@ -1,0 +1,1 @@
+"""The library: what can be done to data, one file an operator. It knows nothing of graphs."""
