@@ -79,6 +79,12 @@ class SourceError(ForebayError):
     """A source of data gave something that cannot be used, or nothing at all."""
 
 
+class UnknownInputError(SourceError, KeyError):
+    """A pipeline has no input of this name. Also a `KeyError`, as in DALI."""
+
+    __str__ = RuntimeError.__str__  # KeyError would print the repr of the text
+
+
 class ProxyError(ForebayError):
     """Something between a worker process and the server went wrong."""
 

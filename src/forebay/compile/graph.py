@@ -1,0 +1,33 @@
+"""Pass 1: the nodes that the outputs need, in an order in which they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forebay.define.node import DataNode, Node
+from forebay.errors import GraphError
+
+
+def needed_nodes(outputs: Sequence[DataNode]) -> list[Node]:
+    """All nodes that the outputs depend on, in the order of their creation.
+
+    Raises:
+        GraphError: two nodes have one name, or there are no outputs.
+    """
+    if not outputs:
+        raise GraphError("the pipeline has no outputs; return at least one node")
+    found: dict[Node, None] = {}
+    waiting = [output.node for output in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += [i.node for i in (*node.inputs, *node.varying.values())]
+    nodes = sorted(found, key=lambda node: node.serial)
+    names: dict[str, Node] = {}
+    for node in nodes:
+        if node.name is not None and names.setdefault(node.name, node) is not node:
+            raise GraphError(
+                f"two nodes are named '{node.name}': at {names[node.name].origin} and {node.origin}"
+            )
+    return nodes

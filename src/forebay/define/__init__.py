@@ -1,0 +1,1 @@
+"""Step 1: user code becomes nodes."""

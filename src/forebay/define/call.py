@@ -1,0 +1,163 @@
+"""How a call of an operator becomes a node. `fn`, `ops` and the syntax of nodes all end here."""
+
+from __future__ import annotations
+
+import operator as builtin_operator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import torch
+
+from forebay.define.node import DataNode, Node
+from forebay.define.origin import caller
+from forebay.errors import ArgumentError, PlacementError, UnknownOperatorError
+from forebay.operators._operator import Operator, discover
+from forebay.operators._schema import suggestion
+from forebay.types import Constant
+
+GENERIC = {
+    "name": "the node's name, unique within the pipeline",
+    "device": "where the operator runs: 'cpu', 'gpu' or, for decoders, 'mixed'",
+    "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers",
+    "preserve": "keep the node even if no output needs it",
+    "bytes_per_sample_hint": "accepted; memory is sized from the data",
+}
+"""The arguments that every operator has, and what they do."""
+
+
+def find_operator(name: str) -> Operator:
+    """The operator of this name. Raises UnknownOperatorError that suggests the nearest name."""
+    known = discover()
+    if name not in known:
+        raise UnknownOperatorError(f"there is no operator '{name}'{suggestion(name, known)}")
+    return known[name]
+
+
+def write_node(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Any:
+    """Write one call of an operator into the graph.
+
+    Args:
+        name: the operator's name.
+        inputs: nodes, or values that are the same for all samples (numbers, arrays, Constants). If
+            an input is a list of nodes, the operator is called once for each.
+        arguments: keyword arguments, the generic ones included.
+
+    Returns:
+        A DataNode; a list of them for several outputs; an empty list for none.
+
+    Raises:
+        ArgumentError: an argument is unknown, missing, of a wrong type or out of range, or the
+            number of inputs is wrong.
+        PlacementError: the operator does not run on that device.
+    """
+    operator = find_operator(name)
+    if any(isinstance(i, list) and i and isinstance(i[0], DataNode) for i in inputs):
+        return _for_each(name, inputs, arguments)
+    try:
+        node = _make(operator, inputs, arguments)
+    except ArgumentError as error:
+        raise type(error)(f"fn.{name}: {error}") from error.__cause__
+    results = list(node.results())
+    return results[0] if len(results) == 1 else results
+
+
+def _for_each(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> list[Any]:
+    counts = {len(i) for i in inputs if isinstance(i, list)}
+    if len(counts) != 1:
+        raise ArgumentError(f"fn.{name}: lists of inputs have different lengths {sorted(counts)}")
+    sets = zip(*(i if isinstance(i, list) else [i] * min(counts) for i in inputs), strict=True)
+    return [write_node(name, list(one), arguments) for one in sets]
+
+
+def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Node:
+    schema = operator.schema
+    if not schema.min_inputs <= len(inputs) <= schema.max_inputs:
+        least, most = schema.min_inputs, schema.max_inputs
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise ArgumentError(f"takes {wanted} inputs, but got {len(inputs)}")
+    given = {k: v for k, v in arguments.items() if v is not None}
+    generic = {k: given.pop(k) for k in GENERIC if k in given}
+    if "seed" in generic and not operator.uses_rng:
+        raise ArgumentError("takes no 'seed': it draws no random numbers")
+    constants, varying = _arguments(operator, given)
+    nodes = tuple(as_node(value) for value in inputs)
+    return Node(
+        operator=operator,
+        inputs=nodes,
+        constants=constants,
+        varying=varying,
+        device=_device(operator, nodes, generic.get("device")),
+        outputs=operator.outputs(constants),
+        origin=caller(),
+        name=generic.get("name"),
+        seed=None if generic.get("seed", -1) == -1 else builtin_operator.index(generic["seed"]),
+        preserve=bool(generic.get("preserve", False)),
+    )
+
+
+def _arguments(
+    operator: Operator, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, DataNode]]:
+    schema = operator.schema
+    constants: dict[str, Any] = {}
+    varying: dict[str, DataNode] = {}
+    for name, value in given.items():
+        argument = schema.argument(name)
+        if isinstance(value, DataNode):
+            if not argument.per_sample:
+                raise ArgumentError(f"argument '{name}' must be a constant, but got {value!r}")
+            varying[name] = value
+        else:
+            constants[name] = argument.constant(value)
+    for argument in schema.arguments.values():
+        if argument.required and argument.name not in given:
+            raise ArgumentError(f"needs the argument '{argument.name}'")
+    operator.check({**constants, **varying})
+    return constants, varying
+
+
+_default_device: ContextVar[str | None] = ContextVar("device", default=None)
+
+
+@contextmanager
+def default_device(device: str | None) -> Iterator[None]:
+    """While a graph is written, the device of operators that say none."""
+    token = _default_device.set(device)
+    try:
+        yield
+    finally:
+        _default_device.reset(token)
+
+
+def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) -> str:
+    default = _default_device.get()
+    if device is None and default in operator.devices:
+        return default
+    if device is None:
+        on_gpu = any(node.device == "gpu" for node in inputs) and "gpu" in operator.devices
+        return "gpu" if on_gpu else "cpu"
+    if device not in operator.devices:
+        raise PlacementError(
+            f"fn.{operator.name} runs on {' or '.join(operator.devices)}, but device={device!r}"
+        )
+    return device
+
+
+def as_node(value: Any) -> DataNode:
+    """`value` if it is a node; else a node of the constant that it is. Raises ArgumentError."""
+    if isinstance(value, DataNode):
+        return value
+    if not isinstance(value, Constant):
+        if not isinstance(
+            value, int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
+        ):
+            raise ArgumentError(
+                f"an input is a node, a number or an array, but got {value!r} "
+                f"({type(value).__name__})"
+            )
+        value = Constant(value)
+    node: DataNode = write_node("literal", (), {"value": value.array, "layout": value.layout})
+    return node

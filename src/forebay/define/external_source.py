@@ -1,0 +1,325 @@
+"""`fn.external_source`: data that the user's own Python code gives.
+
+The source is a callable, an iterable, a generator function or None. With None the node is fed by
+hand: by `Pipeline.feed_input`, `run(name=…)` or the proxy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from forebay.batch import Batch, Sample
+from forebay.define.node import DataNode, Node
+from forebay.define.origin import caller
+from forebay.errors import ArgumentError, SourceError
+from forebay.operators._source import Request, Source
+from forebay.operators.external_source import external_source as operator
+from forebay.types import BatchInfo, DALIDataType, SampleInfo, data_type
+
+_HINTS = ("cuda_stream", "use_copy_kernel", "prefetch_queue_depth", "bytes_per_sample_hint")
+
+
+def external_source(
+    source: Any = None,
+    num_outputs: int | None = None,
+    *,
+    cycle: bool | str | None = None,
+    name: str | None = None,
+    device: str = "cpu",
+    layout: str | Sequence[str] | None = None,
+    dtype: Any = None,
+    ndim: int | Sequence[int] | None = None,
+    batch: bool | None = None,
+    batch_info: bool | None = None,
+    parallel: bool | None = None,
+    no_copy: bool | None = None,
+    blocking: bool | None = None,
+    repeat_last: bool = False,
+    **hints: Any,
+) -> DataNode | list[DataNode]:
+    """Data from the user's Python code.
+
+    Args:
+        source: a callable, an iterable (list, generator, iterator, …) or a generator function. None
+            for a node that is fed by hand. A callable takes no argument, the number of the batch
+            (or a BatchInfo if `batch_info`), or a SampleInfo if not `batch`.
+        num_outputs: the source gives a tuple of so many outputs. None: one output, no tuple.
+        cycle: what an iterable does at its end: None or False ends the data, True or "quiet" starts
+            it again, "raise" ends the epoch and starts it again after `reset`.
+        name: of the node; the proxy's parameters and `feed_input` use it.
+        device: "cpu", or "gpu" to have the data copied to the GPU.
+        layout, dtype, ndim: of the data; one for all outputs or one for each. Data of another
+            type or number of axes is refused.
+        batch: whether the source gives whole batches (default) or samples.
+        batch_info: give the callable a BatchInfo rather than a number.
+        parallel: run the source in worker processes: not in this version.
+        no_copy: the data is not copied; it must not be changed until its batch is done.
+        blocking: `run` waits until another thread has fed the data.
+        repeat_last: when nothing new was fed, use the last batch again.
+        hints: cuda_stream, use_copy_kernel, prefetch_queue_depth and bytes_per_sample_hint are
+            accepted and have no effect.
+
+    Returns:
+        A node; a list of nodes if `num_outputs` is given.
+
+    Raises:
+        ArgumentError: arguments that are unknown, or do not go together.
+    """
+    for hint in hints:
+        if hint not in _HINTS:
+            operator.schema.argument(hint)
+    if parallel:
+        raise ArgumentError(
+            "external_source(parallel=True) is not in this version; leave it out, or load the data "
+            "in DataLoader workers through forebay.torch.proxy"
+        )
+    if source is None and num_outputs is not None:
+        raise ArgumentError(
+            "The parameter ``num_outputs`` is only valid when using ``source`` to provide data. "
+            "Without a source, write one external_source for each input"
+        )
+    count = num_outputs or 1
+    forms = [
+        Form(each_layout, None if each_dtype is None else data_type(each_dtype), each_ndim)
+        for each_layout, each_dtype, each_ndim in zip(
+            _spread(layout, count, "layout"),
+            _spread(dtype, count, "dtype"),
+            _spread(ndim, count, "ndim"),
+            strict=True,
+        )
+    ]
+    feeder: Source | None = None
+    if source is not None:
+        feeder = PythonSource(
+            _make_give(source, cycle, batch_info=bool(batch_info)),
+            forms,
+            as_tuple=num_outputs is not None,
+            batch=batch is not False,
+            copy=not no_copy,
+        )
+    node = Node(
+        operator=operator,
+        inputs=(),
+        constants={
+            "form": forms[0],
+            "blocking": bool(blocking),
+            "repeat_last": repeat_last,
+            "no_copy": bool(no_copy),
+        },
+        varying={},
+        device="cpu",
+        outputs=count,
+        origin=caller(),
+        name=name,
+        source=feeder,
+    )
+    results = [r if device == "cpu" else r.gpu() for r in node.results()]
+    return results[0] if num_outputs is None else results
+
+
+class Form:
+    """What samples of one output must look like, and how Python data becomes samples."""
+
+    def __init__(self, layout: str | None, dtype: DALIDataType | None, ndim: int | None) -> None:
+        if layout and ndim is not None and len(layout) != ndim:
+            raise ArgumentError(f"the layout {layout!r} has not {ndim} axes")
+        self.layout = layout or ""
+        self.dtype = dtype
+        self.ndim = len(layout) if layout and ndim is None else ndim
+
+    def batch(self, data: Any, *, copy: bool = True) -> Batch:
+        """The batch that a list of arrays, or one array with the batch first, stands for."""
+        if isinstance(data, Batch):
+            return data
+        if isinstance(data, np.ndarray | torch.Tensor) and data.ndim == 0:
+            raise SourceError(
+                "a batch is a list of arrays or an array with the batch as first axis"
+            )
+        if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+            raise SourceError(
+                f"a batch is a list of arrays or an array, but got {type(data).__name__}"
+            )
+        return Batch([self.sample(item, copy=copy) for item in data])
+
+    def sample(self, item: Any, *, copy: bool = True) -> Sample:
+        """The sample that an array, tensor or number stands for. Raises SourceError."""
+        array = _as_array(item)
+        found = data_type(array.dtype)
+        if self.dtype is not None and found is not self.dtype:
+            raise SourceError(
+                f"elements of type {self.dtype.name} are wanted, but got {found.name}"
+            )
+        if self.ndim is not None and array.ndim != self.ndim:
+            layout = f" (layout {self.layout!r})" if self.layout else ""
+            raise SourceError(
+                f"{self.ndim} axes{layout} are wanted, but got the shape {array.shape}"
+            )
+        if copy or not array.flags.c_contiguous:
+            array = array.copy(order="C")
+        return Sample(array, self.layout)
+
+
+def _as_array(item: Any) -> np.ndarray[Any, Any]:
+    if isinstance(item, Sample):
+        return item.array
+    if isinstance(item, torch.Tensor):
+        return item.detach().cpu().numpy()
+    array = np.asarray(item)
+    if array.dtype.kind not in "biuf":
+        raise SourceError(
+            f"numbers are wanted, but got {type(item).__name__} (numpy type {array.dtype}); "
+            f"text goes in as bytes: np.frombuffer(text.encode(), dtype=np.uint8)"
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _spread(value: Any, count: int, what: str) -> list[Any]:
+    """One value for each output, from one for all or a list."""
+    if isinstance(value, list | tuple):
+        if len(value) != count:
+            raise ArgumentError(f"{count} outputs, but {len(value)} values of '{what}'")
+        return list(value)
+    return [value] * count
+
+
+def _make_give(
+    source: Any, cycle: bool | str | None, *, batch_info: bool
+) -> _Iteration | _Callback:
+    if cycle not in (None, False, True, "quiet", "raise"):
+        raise ArgumentError(f"cycle is None, False, True, 'quiet' or 'raise', but got {cycle!r}")
+    if callable(source) and not inspect.isgeneratorfunction(source):
+        if cycle:
+            raise ArgumentError("'cycle' is for iterables; a callable raises StopIteration itself")
+        return _Callback(source, batch_info=batch_info)
+    if not callable(source) and not isinstance(source, Iterable):
+        raise ArgumentError(
+            f"a source is a callable or an iterable, but got {type(source).__name__}"
+        )
+    if cycle and isinstance(source, Iterator):
+        raise ArgumentError(
+            "a generator or iterator cannot be started again: give the function that makes it, "
+            "or leave out 'cycle'"
+        )
+    return _Iteration(source, cycle)
+
+
+class _Iteration:
+    """Items of an iterable, one a call, in cycles if wanted."""
+
+    def __init__(self, source: Any, cycle: bool | str | None) -> None:
+        self._make = source if callable(source) else lambda: source
+        self._cycle = cycle
+        self._items = iter(self._make())
+
+    def __call__(self, request: Request, row: int | None) -> Any:
+        try:
+            return next(self._items)
+        except StopIteration:
+            if self._cycle not in (True, "quiet"):
+                raise
+        self.reset()
+        return next(self._items)  # an empty iterable ends the data
+
+    def reset(self) -> None:
+        if self._cycle:
+            self._items = iter(self._make())
+
+
+class _Callback:
+    """A callable that is asked for a batch, or for each of its rows."""
+
+    def __init__(self, source: Callable[..., Any], *, batch_info: bool) -> None:
+        self._source = source
+        self._batch_info = batch_info
+        self._takes_argument = _takes_argument(source)
+
+    def __call__(self, request: Request, row: int | None) -> Any:
+        if not self._takes_argument:
+            return self._source()
+        iteration, epoch = request.iteration, request.epoch
+        if row is not None:
+            place = iteration * request.batch_size + row
+            return self._source(SampleInfo(place, row, iteration, epoch))
+        return self._source(BatchInfo(iteration, epoch) if self._batch_info else iteration)
+
+    def reset(self) -> None:
+        """A callable is told the epoch's number; it has nothing to begin again."""
+
+
+def _takes_argument(source: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(source).parameters.values()
+    except (TypeError, ValueError):  # built-in functions without a signature
+        return False
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
+    return any(p.kind in positional for p in parameters)
+
+
+class PythonSource(Source):
+    """Batches of the user's callable or iterable."""
+
+    def __init__(
+        self,
+        give: _Iteration | _Callback,
+        forms: Sequence[Form],
+        *,
+        as_tuple: bool,
+        batch: bool,
+        copy: bool,
+    ) -> None:
+        self._give = give
+        self._forms = forms
+        self._as_tuple = as_tuple
+        self._batch = batch
+        self._copy = copy
+
+    def read(self, request: Request) -> Sequence[Batch]:
+        data = self._give(request, None) if self._batch else self._read_rows(request)
+        count = len(self._forms)
+        if not self._as_tuple:
+            columns: Sequence[Any] = [data]
+        elif self._batch:
+            columns = self._split(data, count)
+        else:
+            columns = list(zip(*(self._split(row, count) for row in data), strict=True))
+        batches = [
+            form.batch(column, copy=self._copy)
+            for form, column in zip(self._forms, columns, strict=True)
+        ]
+        for batch in batches:
+            if not 0 < len(batch) <= request.batch_size:
+                raise SourceError(
+                    f"the source gave {len(batch)} samples for a batch of 1 to "
+                    f"{request.batch_size} (the pipeline's batch_size)"
+                )
+        return batches
+
+    def _read_rows(self, request: Request) -> list[Any]:
+        """As many samples as the source has, up to a batch; a partial batch ends the data."""
+        rows: list[Any] = []
+        try:
+            for row in range(request.batch_size):
+                rows.append(self._give(request, row))  # noqa: PERF401 - StopIteration ends generators
+        except StopIteration:
+            if not rows:
+                raise
+        return rows
+
+    @staticmethod
+    def _split(data: Any, count: int) -> Sequence[Any]:
+        if not isinstance(data, list | tuple) or len(data) != count:
+            got = f"{len(data)}" if isinstance(data, list | tuple) else f"a {type(data).__name__}"
+            raise SourceError(f"the source must give a tuple of {count} outputs, but gave {got}")
+        return data
+
+    def reset(self) -> None:
+        self._give.reset()

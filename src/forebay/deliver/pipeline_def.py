@@ -1,0 +1,91 @@
+"""`@pipeline_def`: a function that writes a graph becomes one that makes pipelines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, overload
+
+from forebay.define.call import default_device
+from forebay.define.definition import not_in_this_version
+from forebay.deliver.pipeline import Pipeline
+from forebay.errors import UnknownArgumentError
+from forebay.operators._schema import suggestion
+
+_PIPELINE = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
+
+Factory = Callable[..., Pipeline]
+
+
+@overload
+def pipeline_def(fn: Callable[..., Any], **pipeline_kwargs: Any) -> Factory: ...
+@overload
+def pipeline_def(
+    fn: None = None, **pipeline_kwargs: Any
+) -> Callable[[Callable[..., Any]], Factory]: ...
+def pipeline_def(
+    fn: Callable[..., Any] | None = None,
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Any,
+) -> Factory | Callable[[Callable[..., Any]], Factory]:
+    """Make a pipeline factory of a function that writes a graph and returns its outputs.
+
+    Calling the factory takes the function's own arguments and, as keywords, those of `Pipeline`;
+    arguments given to the decorator are their defaults. A parameter of the function that is also
+    named like one of `Pipeline`'s gets the value too. ``device="cpu"`` is the device of operators
+    that say none, if the function has no parameter of that name.
+
+    Args:
+        fn: the function.
+        enable_conditionals: `if` on nodes: not in this version; refused.
+        debug: refused; `forebay.testing` runs operators and pipelines at once.
+        pipeline_kwargs: defaults of the `Pipeline` arguments.
+
+    Raises:
+        UnknownArgumentError: an argument is neither the function's nor `Pipeline`'s.
+    """
+    if enable_conditionals:
+        not_in_this_version(
+            "pipeline_def(enable_conditionals=True)",
+            "choose with arithmetic: condition * a + (1 - condition) * b",
+        )
+    if debug:
+        not_in_this_version(
+            "pipeline_def(debug=True)", "forebay.testing.run_operator runs one operator at once"
+        )
+    if fn is None:
+        return functools.partial(pipeline_def, **pipeline_kwargs)
+    own = inspect.signature(fn).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
+    _refuse_unknown(fn, pipeline_kwargs, ())
+
+    @functools.wraps(fn)
+    def factory(*args: Any, **kwargs: Any) -> Pipeline:
+        for_function, for_pipeline = {}, dict(pipeline_kwargs)
+        device = None if "device" in own else kwargs.pop("device", None)
+        if not takes_any:
+            _refuse_unknown(fn, kwargs, own)
+        for name, value in kwargs.items():
+            if name in _PIPELINE:
+                for_pipeline[name] = value
+            if name in own or name not in _PIPELINE:
+                for_function[name] = value
+        pipeline = Pipeline(**for_pipeline)
+        with pipeline, default_device(device):
+            outputs = fn(*args, **for_function)
+        pipeline.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
+        return pipeline
+
+    return factory
+
+
+def _refuse_unknown(fn: Callable[..., Any], given: Any, own: Any) -> None:
+    for name in given:
+        if name not in _PIPELINE and name not in own:
+            raise UnknownArgumentError(
+                f"'{name}' is an argument neither of {fn.__name__} nor of Pipeline"
+                f"{suggestion(name, (*_PIPELINE, *own))}"
+            )

@@ -1,0 +1,310 @@
+"""The proxy in the hands of a Dataset: it keeps inputs, gives references, sends whole batches."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import os
+import secrets
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch.utils.data
+
+from forebay.batch import Sample
+from forebay.define.external_source import Form
+from forebay.deliver.proxy import protocol
+from forebay.deliver.proxy.protocol import Hello, Submit
+from forebay.deliver.proxy.reference import Call, Part, SampleRef, Ticket
+from forebay.deliver.proxy.transport import HAS_SEGMENTS, Address, Connection, Segment, connect
+from forebay.errors import RequestRefused, SourceError
+
+Outbox = Callable[[Submit, "list[list[Sample]]"], Part]
+"""How a part leaves: gets the message without its data, and the samples of each input."""
+
+
+class Fetch:
+    """The calls that one thread has made for the batch that it is making.
+
+    A batch ends when its first references are collated or sent; the call after that begins another.
+
+    Attributes:
+        client: whose it is.
+        epoch, batch: where the batch lies; see `Submit`.
+    """
+
+    def __init__(self, client: Client, epoch: int | str, batch: int) -> None:
+        self.epoch = epoch
+        self.batch = batch
+        self.ended = False
+        self.client = client
+        self._rows = itertools.count()
+        self._waiting: list[weakref.ref[Call]] = []
+        self._lock = threading.Lock()
+
+    def add(self, inputs: Sequence[Sample], source: str | None) -> Call:
+        call = Call(inputs, self, next(self._rows), source)
+        with self._lock:
+            self._waiting.append(weakref.ref(call))
+        return call
+
+    def send(self, calls: Sequence[Call]) -> None:
+        """Send those of these calls that were not sent yet, in this order."""
+        with self._lock:
+            self.ended = True
+            unsent = list(dict.fromkeys(call for call in calls if call.part is None))
+            if unsent:
+                self.client.send(self, unsent)
+
+    def send_waiting(self) -> None:
+        """Send all calls whose references are still alive."""
+        alive = [call for call in (ref() for ref in self._waiting) if call is not None]
+        self.send(alive)
+
+
+class Client:
+    """One process's side of the proxy.
+
+    Args:
+        server: the server's name.
+        names: of the pipeline's inputs.
+        limit: the most rows of a part: the pipeline's batch size.
+        outbox: how parts leave.
+    """
+
+    def __init__(self, server: str, names: Sequence[str], limit: int, outbox: Outbox) -> None:
+        self.server = server
+        self._names = names
+        self._limit = limit
+        self._outbox = outbox
+        self._numbers = itertools.count()
+        self._batches = itertools.count()
+        self._local = threading.local()
+
+    def fetch(self) -> Fetch:
+        """The batch that this thread is making; a new one if the last one has ended."""
+        current: Fetch | None = getattr(self._local, "fetch", None)
+        if current is None or current.ended:
+            return self.begin(*self._next_place())
+        return current
+
+    def begin(self, epoch: int | str, batch: int) -> Fetch:
+        """Begin a batch whose place is known."""
+        self._local.fetch = Fetch(self, epoch, batch)
+        self._local.source = None
+        return self._local.fetch  # type: ignore[no-any-return]
+
+    def _next_place(self) -> tuple[int | str, int]:
+        """In a DataLoader's worker, torch's order: worker w of n has the batches w, w + n, …"""
+        number = next(self._batches)
+        worker = torch.utils.data.get_worker_info()
+        if worker is None:
+            return 0, number
+        return f"{worker.seed - worker.id:x}", number * worker.num_workers + worker.id
+
+    def note_source(self, source: str | None) -> None:
+        """Say where the inputs of this thread's next calls come from."""
+        self._local.source = source
+
+    def call(self, inputs: Sequence[Sample]) -> Call:
+        return self.fetch().add(inputs, getattr(self._local, "source", None))
+
+    def send(self, fetch: Fetch, calls: Sequence[Call]) -> None:
+        """Send calls as parts of at most the pipeline's batch size."""
+        for begin in range(0, len(calls), self._limit):
+            group = calls[begin : begin + self._limit]
+            columns: list[list[Sample]] = [[] for _ in self._names]
+            for call in group:
+                assert call.inputs is not None
+                for column, sample in zip(columns, call.inputs, strict=True):
+                    column.append(sample)
+            message = Submit(
+                number=next(self._numbers),
+                epoch=fetch.epoch,
+                batch=fetch.batch,
+                rows=[call.row for call in group],
+                sources=[call.source for call in group],
+                columns=[
+                    protocol.describe(name, column)
+                    for name, column in zip(self._names, columns, strict=True)
+                ],
+                data=None,
+            )
+            part = self._outbox(message, columns)
+            for index, call in enumerate(group):
+                call.part, call.index, call.inputs = part, index, None
+
+
+class RemoteOutbox:
+    """Sends parts to the server of another process. Connects when first used."""
+
+    def __init__(self, server: str, address: Address, key: bytes) -> None:
+        self._server = server
+        self._address = address
+        self._key = key
+        self._name = secrets.token_hex(8)
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._segments: dict[int, Segment] = {}
+        self._segment_numbers = itertools.count()
+
+    def __call__(self, message: Submit, columns: list[list[Sample]]) -> Part:
+        with self._lock:
+            connection = self._connect()
+            fields = dict(vars(message))
+            size = protocol.total_size(columns)
+            fds: tuple[int, ...] = ()
+            if size < protocol.SMALL or not HAS_SEGMENTS:
+                data = bytearray(size)
+                protocol.write(columns, data)
+                fields["data"] = bytes(data)
+            else:
+                number, segment, fds, dropped = self._free_segment(size)
+                protocol.write(columns, segment.buffer)
+                segment.mark()
+                fields.update(segment=number, dropped=dropped)
+                fields["size"] = segment.size if fds else None
+            try:
+                connection.send(protocol.encode(Submit(**fields)), fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+        return Part(Ticket(self._server, self._name, message.number))
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            connection = connect(self._address)
+            loader = torch.utils.data.get_worker_info() is not None
+            hello = Hello(self._key, self._name, os.getpid(), loader)
+            connection.send(protocol.encode_hello(hello))
+            self._connection = connection
+        return self._connection
+
+    def _free_segment(self, size: int) -> tuple[int, Segment, tuple[int, ...], list[int]]:
+        """A segment that the server does not read, with its descriptor if it is new."""
+        dropped: list[int] = []
+        for number, segment in list(self._segments.items()):
+            if segment.in_use:
+                continue
+            if segment.size >= size:
+                return number, segment, (), dropped
+            dropped.append(number)
+            del self._segments[number]
+        number = next(self._segment_numbers)
+        segment, fd = Segment.create(1 << (size - 1).bit_length())
+        self._segments[number] = segment
+        return number, segment, (fd,), dropped
+
+
+clients: dict[str, tuple[int, Client]] = {}
+"""Server name → process and client. A forked process finds its parent's and makes its own."""
+
+_making = threading.Lock()
+os.register_at_fork(after_in_child=lambda: globals().update(_making=threading.Lock()))
+
+
+class Proxy:
+    """A callable that hands a sample to the pipeline and gives references to its outputs.
+
+    It can be pickled, and used in any process and thread. Its parameters are the names of the
+    pipeline's external sources, positional or by keyword, in the order of their definition.
+
+    Inputs are arrays, tensors, numbers, lists of numbers, bytes (taken as uint8), or paths and
+    strings (their UTF-8 bytes as uint8, as `fn.io.file.read` takes them). They are copied, unless
+    the external source says `no_copy`.
+
+    Returns:
+        A reference for one output; a tuple of references for several.
+
+    Raises:
+        ValueError: missing, unknown or too many arguments, or data that cannot be used.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        address: Address,
+        key: bytes,
+        inputs: dict[str, tuple[Form, bool]],
+        outputs: int,
+        limit: int,
+    ) -> None:
+        self._server = server
+        self._address = address
+        self._key = key
+        self._inputs = inputs
+        self._outputs = outputs
+        self._limit = limit
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, kind) for name in inputs if name.isidentifier()]
+        )
+
+    @property
+    def client(self) -> Client:
+        """This process's client, made when first asked for."""
+        pid, client = clients.get(self._server, (None, None))
+        if client is None or pid != os.getpid():
+            with _making:
+                pid, client = clients.get(self._server, (None, None))
+                if client is None or pid != os.getpid():
+                    outbox = RemoteOutbox(self._server, self._address, self._key)
+                    client = Client(self._server, list(self._inputs), self._limit, outbox)
+                    clients[self._server] = os.getpid(), client
+        return client
+
+    def __call__(self, *args: Any, **kwargs: Any) -> SampleRef | tuple[SampleRef, ...]:
+        values = self._bind(args, kwargs)
+        samples = []
+        for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
+            try:
+                samples.append(as_sample(value, form, copy=not no_copy))
+            except SourceError as error:
+                raise RequestRefused(f"input '{name}' of the proxy: {error}") from None
+        call = self.client.call(samples)
+        if self._outputs == 1:
+            return SampleRef(call, 0)
+        return tuple(SampleRef(call, output) for output in range(self._outputs))
+
+    def _bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+        if not kwargs and len(args) == len(self._inputs):
+            return args
+        names = list(self._inputs)
+        given = dict(zip(names, args, strict=False))
+        error = None
+        if len(args) > len(names):
+            error = "too many positional arguments"
+        for name, value in kwargs.items():
+            if name not in self._inputs:
+                error = error or f"got an unexpected keyword argument '{name}'"
+            elif name in given:
+                error = error or f"multiple values for argument '{name}'"
+            given[name] = value
+        for name in names:
+            if name not in given:
+                error = error or f"missing a required argument: '{name}'"
+        if error is not None:
+            expected = f"proxy({', '.join(names)})"
+            raise RequestRefused(f"Expected signature is: {expected}, error: {error}")
+        return [given[name] for name in names]
+
+    def __repr__(self) -> str:
+        return f"<proxy({', '.join(self._inputs)})>"
+
+
+def as_sample(value: Any, form: Form, *, copy: bool) -> Sample:
+    """The sample that a value given to the proxy stands for. Raises SourceError."""
+    if isinstance(value, str | os.PathLike):
+        value = os.fsencode(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        copy = copy and not isinstance(value, bytes)
+        value = np.frombuffer(value, np.uint8)
+    elif isinstance(value, list | tuple):
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise SourceError(f"a list of numbers is wanted: {error}") from None
+    return form.sample(value, copy=copy)

@@ -1,0 +1,128 @@
+"""A DataLoader that yields data in the place of references."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch.utils.data
+
+from forebay.deliver.proxy.client import Proxy
+from forebay.deliver.proxy.server import Server
+from forebay.errors import ArgumentError
+
+
+class DataLoader(torch.utils.data.DataLoader[Any]):
+    """torch's DataLoader with a server: `for batch in loader` gives data, not references.
+
+    It takes the server, then everything that torch's takes. It starts the server when iterated
+    over, and tells the workers each batch's number and each sample's index. So random numbers do
+    not depend on the number of workers, and errors name the sample.
+
+    Raises:
+        ArgumentError: the first argument is not a Server.
+    """
+
+    def __init__(
+        self, dali_server: Server, dataset: torch.utils.data.Dataset[Any], *args: Any, **kwargs: Any
+    ) -> None:
+        if not isinstance(dali_server, Server):
+            raise ArgumentError(
+                f"the first argument of the proxy's DataLoader is the server, but got "
+                f"{type(dali_server).__name__}"
+            )
+        self.server = dali_server
+        self._epoch: list[int] = [0]
+        super().__init__(dataset, *args, **kwargs)
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
+        self.server.start_thread()
+        self._epoch[0] = self.server.begin_epoch()
+        return _Producer(self.server, super().__iter__())
+
+    def _get_iterator(self) -> Any:
+        # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
+        # copy of the loader in which they carry the batch's number; the user's stays as it is.
+        view = copy.copy(self)
+        if not isinstance(self.dataset, torch.utils.data.IterableDataset):
+            view.__dict__["dataset"] = _Numbered(self.dataset, self.server.proxy)
+            which = "batch_sampler" if self.batch_sampler is not None else "sampler"
+            view.__dict__[which] = _Numbering(getattr(self, which), self._epoch)
+        return super(DataLoader, view)._get_iterator()
+
+
+class _Producer:
+    """An epoch: torch's iterator, with data in the place of references."""
+
+    def __init__(self, server: Server, batches: Iterator[Any]) -> None:
+        self._server = server
+        self._batches = batches
+
+    def __iter__(self) -> _Producer:
+        return self
+
+    def __next__(self) -> Any:
+        return self._server.produce_data(next(self._batches))
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Indices of a batch (or one index), with the batch's place."""
+
+    epoch: int
+    batch: int
+    indices: Any
+
+
+class _Numbering:
+    """A sampler whose items carry their place. `epoch` holds the number of the loader's epoch."""
+
+    def __init__(self, sampler: Any, epoch: list[int]) -> None:
+        self._sampler = sampler
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[_Place]:
+        # torch asks for an iterator more than once an epoch; the sampler is asked when one is used.
+        for batch, indices in enumerate(self._sampler):
+            yield _Place(self._epoch[0], batch, indices)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+class _Numbered:
+    """The user's map-style dataset, asked by place. It looks like the dataset from outside."""
+
+    def __init__(self, dataset: Any, proxy: Proxy) -> None:
+        self.__dict__.update(_dataset=dataset, _proxy=proxy)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_dataset", "_proxy"):  # while it is being unpickled
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._dataset, name, value)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, place: _Place) -> Any:
+        self._proxy.client.begin(place.epoch, place.batch)
+        return self._one(place.indices)
+
+    def __getitems__(self, place: _Place) -> Sequence[Any]:
+        self._proxy.client.begin(place.epoch, place.batch)
+        if getattr(self._dataset, "__getitems__", None):
+            items: Sequence[Any] = self._dataset.__getitems__(place.indices)
+            return items
+        return [self._one(index) for index in place.indices]
+
+    def _one(self, index: Any) -> Any:
+        self._proxy.client.note_source(f"dataset index {index}")
+        return self._dataset[index]

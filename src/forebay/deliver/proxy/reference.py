@@ -1,0 +1,202 @@
+"""References: what the proxy gives in the place of data that does not exist yet.
+
+A `Call` is one call of the proxy: one row of inputs. Each of its outputs is a `SampleRef`.
+Collating sample references makes a `BatchRef`: rows of one or more `Part`s, the units that go
+through the pipeline. A part has a ticket, by which the server knows it wherever it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+from forebay.batch import Sample
+from forebay.errors import ProxyError
+
+if TYPE_CHECKING:
+    from forebay.deliver.proxy.client import Fetch
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """The name of a part, unique over the life of the server.
+
+    Attributes:
+        server: the server's own name.
+        client: the connection through which it was sent.
+        number: counts the connection's parts.
+    """
+
+    server: str
+    client: str
+    number: int
+
+
+class Part:
+    """Rows that went, or go, through the pipeline together. There is one object for each ticket.
+
+    Attributes:
+        ticket: its name.
+        entry: in the server's process: what the server keeps of it.
+    """
+
+    __slots__ = ("__weakref__", "entry", "ticket")
+
+    def __init__(self, ticket: Ticket, entry: Any = None) -> None:
+        self.ticket = ticket
+        self.entry = entry
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _receive_part, (self.ticket,)
+
+
+receivers: dict[str, Callable[[Ticket], Part]] = {}
+"""Server name → what gives the part of a ticket, in the process in which that server lives."""
+
+
+def _receive_part(ticket: Ticket) -> Part:
+    receive = receivers.get(ticket.server)
+    return Part(ticket) if receive is None else receive(ticket)
+
+
+class Call:
+    """One call of the proxy.
+
+    Attributes:
+        inputs: a Sample for each input; None once they were sent.
+        fetch: the batch in the making that it belongs to.
+        row: its number in that batch.
+        source: where the row comes from, for errors.
+        part, index: where it went: its part, and the row in it.
+    """
+
+    __slots__ = ("__weakref__", "fetch", "index", "inputs", "part", "row", "source")
+
+    def __init__(
+        self, inputs: Sequence[Sample], fetch: Fetch, row: int, source: str | None
+    ) -> None:
+        self.inputs: Sequence[Sample] | None = inputs
+        self.fetch = fetch
+        self.row = row
+        self.source = source
+        self.part: Part | None = None
+        self.index = 0
+
+
+class Reference:
+    """What sample and batch references have in common: they have no value yet."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ProxyError(
+            f"{self!r} has no value here: the pipeline runs in the process of the training loop. "
+            f"Return the reference from the Dataset as it is; produce_data, or the proxy's "
+            f"DataLoader, puts the data in its place"
+        )
+
+    __bool__ = _refuse
+    __float__ = _refuse
+    __int__ = _refuse
+    __len__ = _refuse
+    __iter__ = _refuse
+    __getitem__ = _refuse
+    __array__ = _refuse
+
+
+class SampleRef(Reference):
+    """One output of one call of the proxy."""
+
+    __slots__ = ("call", "output")
+
+    def __init__(self, call: Call, output: int) -> None:
+        self.call = call
+        self.output = output
+
+    def __repr__(self) -> str:
+        return f"SampleRef(output={self.output}, row={self.call.row})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.call.fetch.send_waiting()
+        assert self.call.part is not None
+        return RowRef, (self.call.part, self.call.index, self.output)
+
+
+class RowRef(Reference):
+    """A sample reference that has left its process: one row of a part."""
+
+    __slots__ = ("output", "part", "row")
+
+    def __init__(self, part: Part, row: int, output: int) -> None:
+        self.part = part
+        self.row = row
+        self.output = output
+
+    def __repr__(self) -> str:
+        return f"SampleRef(output={self.output}, row={self.row})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowRef, (self.part, self.row, self.output)
+
+
+class BatchRef(Reference):
+    """One output of a batch: rows of parts.
+
+    Attributes:
+        pieces: parts, each with the rows that belong to the batch.
+        output: which output.
+        size: number of rows.
+    """
+
+    __slots__ = ("output", "pieces", "size")
+
+    def __init__(
+        self, pieces: Sequence[tuple[Part, Sequence[int]]], output: int, size: int
+    ) -> None:
+        self.pieces = tuple(pieces)
+        self.output = output
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"BatchRef(output={self.output}, size={self.size})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchRef, (self.pieces, self.output, self.size)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> BatchRef:
+    """What torch's `default_collate` does with a list of references.
+
+    References of several batches, in any order and with gaps, make one batch of these rows.
+    """
+    places: list[tuple[Part, int]] = []
+    calls = [ref.call for ref in batch if isinstance(ref, SampleRef)]
+    for fetch in dict.fromkeys(call.fetch for call in calls):
+        fetch.send([call for call in calls if call.fetch is fetch])
+    for ref in batch:
+        if isinstance(ref, RowRef):
+            places.append((ref.part, ref.row))
+        else:
+            assert ref.call.part is not None
+            places.append((ref.call.part, ref.call.index))
+    outputs = {ref.output for ref in batch}
+    if len(outputs) > 1:
+        raise ProxyError(f"a batch is made of one output of the pipeline, but got {outputs}")
+    return BatchRef(_pieces(places), outputs.pop(), len(places))
+
+
+def _pieces(places: Sequence[tuple[Part, int]]) -> list[tuple[Part, Sequence[int]]]:
+    """Neighbours of the same part together."""
+    pieces: list[tuple[Part, list[int]]] = []
+    for part, row in places:
+        if not pieces or pieces[-1][0] is not part:
+            pieces.append((part, []))
+        pieces[-1][1].append(row)
+    return list(pieces)
+
+
+for _kind in (SampleRef, RowRef):
+    default_collate_fn_map[_kind] = collate

@@ -1,0 +1,137 @@
+"""The server as the user holds it."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from functools import partial
+from typing import Any, Literal, Self
+
+from forebay.batch import Sample
+from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.proxy import reference
+from forebay.deliver.proxy.client import Client, Proxy, clients
+from forebay.deliver.proxy.desk import Desk
+from forebay.deliver.proxy.protocol import Submit
+from forebay.deliver.proxy.reference import Part, Ticket
+from forebay.deliver.proxy.structure import replace
+from forebay.deliver.ragged import Ragged
+from forebay.errors import ArgumentError, GraphError, ServerStopped
+
+
+class Server:
+    """Runs a pipeline for samples that a Dataset hands over, mostly in DataLoader workers.
+
+    Use it as a context manager, or let it start when data is first asked for.
+
+    Args:
+        pipeline: its external sources without a callback are the proxy's parameters.
+        deterministic: also fix the order in which batches are run: each begins only when it is
+            asked for. Only operators with hidden state (Python functions) can tell the difference.
+        ragged: what a batch whose samples differ in shape becomes: "error" raises, "list" is a list
+            of tensors, "pad" a named tuple of zero-padded data and lengths, "nested" a nested
+            tensor.
+        on_error: "raise"; "skip" and "substitute" are not in this version.
+        max_errors: not in this version.
+
+    Raises:
+        TypeError: `pipeline` is not a Pipeline.
+        GraphError: the pipeline has no inputs.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        deterministic: bool = False,
+        *,
+        ragged: Ragged = "error",
+        on_error: Literal["raise"] = "raise",
+        max_errors: int | None = None,
+    ) -> None:
+        if not isinstance(pipeline, Pipeline):
+            raise ArgumentError(f"Expected a forebay pipeline, got: {pipeline}")
+        if ragged not in ("error", "list", "pad", "nested"):
+            raise ArgumentError(f"ragged is 'error', 'list', 'pad' or 'nested', but got {ragged!r}")
+        if on_error != "raise" or max_errors is not None:
+            raise ArgumentError(
+                "on_error and max_errors are not in this version of forebay; leave them out"
+            )
+        inputs = pipeline.inputs()
+        if not inputs:
+            raise GraphError("The provided pipeline doesn't have any inputs")
+        self._ragged: Ragged = ragged
+        self._desk = desk = Desk(pipeline, deterministic=deterministic)
+        limit = pipeline.max_batch_size
+        client = Client(desk.name, list(inputs), limit, partial(_take_local, weakref.ref(desk)))
+        clients[desk.name] = os.getpid(), client
+        reference.receivers[desk.name] = partial(_receive, weakref.ref(desk))
+        forms = {name: (n.constants["form"], n.constants["no_copy"]) for name, n in inputs.items()}
+        self._proxy = Proxy(
+            desk.name, desk.listener.address, desk.key, forms, pipeline.num_outputs, limit
+        )
+        weakref.finalize(self, _end, desk)
+
+    @property
+    def proxy(self) -> Proxy:
+        """The callable to give to the Dataset."""
+        return self._proxy
+
+    def start_thread(self) -> None:
+        """Start the server's threads. Idempotent, and called when data is first asked for."""
+        self._desk.start()
+
+    def stop_thread(self) -> None:
+        """Stop the server's threads. References that were not used yet lose their data."""
+        self._desk.stop()
+
+    def __enter__(self) -> Self:
+        self.start_thread()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_thread()
+
+    def begin_epoch(self) -> int:
+        """The number of a new epoch. Random numbers depend on it; loaders call it."""
+        return self._desk.begin_epoch()
+
+    def produce_data(self, obj: Any) -> Any:
+        """The same structure with data in the place of references.
+
+        Args:
+            obj: anything: lists, tuples, dicts, dataclasses and objects are looked through, and
+                what is no reference of this server stays as it is. `obj` itself is not changed.
+
+        Returns:
+            A tensor for each batch reference, batch first; see `ragged` for other shapes.
+
+        Raises:
+            OperatorError: an operator failed on a sample of the batch.
+            ServerStopped, WorkerDied: the data will not come.
+        """
+        desk, ragged = self._desk, self._ragged
+        desk.start()
+
+        def value(ref: Any) -> Any:
+            return desk.value(ref, ragged) if desk.owns(ref) else ref
+
+        return replace(obj, reference.Reference, value)
+
+
+def _take_local(desk: weakref.ref[Desk], message: Submit, columns: list[list[Sample]]) -> Part:
+    alive = desk()
+    if alive is None:
+        raise ServerStopped("the server of this proxy is gone")
+    return alive.take_local(message, columns)
+
+
+def _receive(desk: weakref.ref[Desk], ticket: Ticket) -> Part:
+    alive = desk()
+    return Part(ticket) if alive is None else alive.receive(ticket)
+
+
+def _end(desk: Desk) -> None:
+    clients.pop(desk.name, None)
+    reference.receivers.pop(desk.name, None)
+    desk.stop()
+    desk.listener.close()

@@ -1,0 +1,129 @@
+"""Replace leaves in nested Python data, without a change to the data itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+_LEAVES = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    torch.Tensor,
+    np.ndarray,
+    np.generic,
+    type,
+    ModuleType,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    torch.nn.Module,
+)
+
+
+def replace(obj: Any, kind: type | tuple[type, ...], value: Callable[[Any], Any]) -> Any:
+    """`obj` with `value(leaf)` in the place of every leaf of that kind.
+
+    Lists, tuples, dicts (and classes derived from them), named tuples, dataclasses and objects with
+    attributes are looked through. Those that lead to such a leaf are copied, with their type; all
+    else is the same object as before. Cycles stay cycles.
+    """
+    if isinstance(obj, kind):
+        return value(obj)
+    leading = _leading(obj, kind)
+    if id(obj) not in leading:
+        return obj
+    return _Copier(kind, value, leading).copy(obj)
+
+
+def _leading(root: Any, kind: type | tuple[type, ...]) -> set[int]:
+    """The ids of all containers from which a leaf of that kind can be reached."""
+    parents: dict[int, list[int]] = {}
+    seen: dict[int, Any] = {}
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen[id(item)] = item
+        for child in _children(item):
+            if isinstance(child, kind):
+                found.append(id(item))
+            elif not isinstance(child, _LEAVES):
+                parents.setdefault(id(child), []).append(id(item))
+                waiting.append(child)
+    leading: set[int] = set()
+    while found:
+        number = found.pop()
+        if number not in leading:
+            leading.add(number)
+            found += parents.get(number, [])
+    return leading
+
+
+def _children(item: Any) -> Iterator[Any]:
+    if isinstance(item, Mapping):
+        yield from item.values()
+    elif isinstance(item, list | tuple):
+        yield from item
+    yield from _attributes(item).values()
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    found = dict(getattr(item, "__dict__", ()))
+    for cls in type(item).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(item, name):
+                found[name] = getattr(item, name)
+    return found
+
+
+class _Copier:
+    def __init__(
+        self, kind: type | tuple[type, ...], value: Callable[[Any], Any], leading: set[int]
+    ) -> None:
+        self._kind = kind
+        self._value = value
+        self._leading = leading
+        self._copies: dict[int, Any] = {}
+
+    def copy(self, item: Any) -> Any:
+        if isinstance(item, self._kind):
+            return self._value(item)
+        if id(item) not in self._leading or isinstance(item, _LEAVES):
+            return item
+        if id(item) not in self._copies:
+            if isinstance(item, tuple):
+                self._copies[id(item)] = self._copy_tuple(item)
+            else:
+                clone = self._copies[id(item)] = copy.copy(item)
+                self._fill(clone, item)
+        return self._copies[id(item)]
+
+    def _copy_tuple(self, item: tuple[Any, ...]) -> Any:
+        members = [self.copy(member) for member in item]
+        if hasattr(item, "_fields"):
+            return type(item)(*members)
+        return type(item)(members)
+
+    def _fill(self, clone: Any, item: Any) -> None:
+        if isinstance(item, Mapping):
+            for key, member in item.items():
+                clone[key] = self.copy(member)
+        elif isinstance(item, list):
+            clone[:] = [self.copy(member) for member in item]
+        for name, member in _attributes(item).items():
+            copied = self.copy(member)
+            if copied is not member:
+                object.__setattr__(clone, name, copied)  # frozen dataclasses too

@@ -1,0 +1,189 @@
+"""Bytes between processes: a private local socket, and memory that both sides see.
+
+The socket lies in a folder that only this user can enter; where the system has no such sockets it
+is one of the loopback interface. Either way the first message must show the server's key. A segment
+of shared memory has no name, so nothing is left of it when both processes are gone, however they
+ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_LENGTH = struct.Struct("<QI")
+HAS_SEGMENTS = hasattr(socket, "send_fds")
+Address = str | tuple[str, int]
+
+
+class Disconnected(Exception):  # noqa: N818 - an end rather than a mistake
+    """The other side has gone."""
+
+
+class Connection:
+    """Whole messages over a socket, with file descriptors. One thread sends, one receives."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def send(self, data: bytes, fds: tuple[int, ...] = ()) -> None:
+        """Send one message. Raises Disconnected."""
+        head = _LENGTH.pack(len(data), len(fds))
+        try:
+            if fds:
+                socket.send_fds(self._socket, [head], fds)
+            else:
+                self._socket.sendall(head)
+            self._socket.sendall(data)
+        except OSError as error:
+            raise Disconnected(str(error)) from error
+
+    def receive(self) -> tuple[bytearray, list[int]]:
+        """Wait for one message. Raises Disconnected when the other side has gone."""
+        try:
+            if HAS_SEGMENTS:
+                head, fds, _, _ = socket.recv_fds(self._socket, _LENGTH.size, 1)
+            else:
+                head, fds = self._socket.recv(_LENGTH.size), []
+            while 0 < len(head) < _LENGTH.size:
+                more = self._socket.recv(_LENGTH.size - len(head))
+                head = head + more if more else b""
+            if not head:
+                raise Disconnected
+            length, _ = _LENGTH.unpack(head)
+            data = bytearray(length)
+            view = memoryview(data)
+            while view:
+                count = self._socket.recv_into(view)
+                if not count:
+                    raise Disconnected
+                view = view[count:]
+        except OSError as error:
+            raise Disconnected(str(error)) from error
+        return data, list(fds)
+
+    def close(self) -> None:
+        """End the connection; a thread that waits in `receive` gets Disconnected."""
+        with contextlib.suppress(OSError):  # the other side may have been faster
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def abandon(self) -> None:
+        """Close this process's copy; the connection lives on in the process that it belongs to."""
+        self._socket.close()
+
+
+class Listener:
+    """The server's end. Workers can connect, and send, before anyone accepts."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        if hasattr(socket, "AF_UNIX"):
+            self._folder = tempfile.mkdtemp(prefix="forebay-")
+            path = str(Path(self._folder) / "socket")
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.bind(path)
+            self.address: Address = path
+        else:
+            self._socket = socket.create_server(("127.0.0.1", 0))
+            self.address = self._socket.getsockname()
+        self._socket.listen(1024)
+        self._finalizer = weakref.finalize(self, _remove, self._socket, self._folder, os.getpid())
+
+    def accept(self) -> Connection:
+        """Wait for the next connection. Raises Disconnected after `close`."""
+        try:
+            return Connection(self._socket.accept()[0])
+        except OSError as error:
+            raise Disconnected(str(error)) from error
+
+    def wake(self) -> None:
+        """Let a thread that waits in `accept` have a connection that says nothing."""
+        with contextlib.suppress(Disconnected):
+            connect(self.address).close()
+
+    def close(self) -> None:
+        """Accept nothing more, and remove the socket."""
+        self._finalizer()
+
+    def abandon(self) -> None:
+        """Close this process's copy of the listening socket."""
+        self._socket.close()
+
+
+def _remove(sock: socket.socket, folder: str | None, pid: int) -> None:
+    if os.getpid() != pid:
+        return  # a forked child has only a copy
+    with contextlib.suppress(OSError):  # where a listening socket cannot be shut down, close wakes
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def connect(address: Address) -> Connection:
+    """Connect to a listener. Raises Disconnected if there is none."""
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.connect(address)
+    except OSError as error:
+        sock.close()
+        raise Disconnected(f"no server listens at {address}: {error}") from error
+    return Connection(sock)
+
+
+class Segment:
+    """Memory that two processes see. Its first bytes say whether the server still reads the rest.
+
+    The worker makes it, fills it and marks it as in use; the server takes the mark away when the
+    last array over it is gone; then the worker may fill it again.
+    """
+
+    HEAD = 64
+
+    def __init__(self, size: int, fd: int) -> None:
+        self.size = size
+        self._memory = mmap.mmap(fd, size + self.HEAD)
+
+    @classmethod
+    def create(cls, size: int) -> tuple[Segment, int]:
+        """A new one, and the descriptor to send. The caller closes it."""
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create("forebay", os.MFD_CLOEXEC)
+        else:
+            with tempfile.TemporaryFile() as file:
+                fd = os.dup(file.fileno())
+        os.ftruncate(fd, size + cls.HEAD)
+        return cls(size, fd), fd
+
+    @property
+    def in_use(self) -> bool:
+        return self._memory[0] != 0
+
+    def mark(self) -> None:
+        """Say that the content must stay, until `lend`'s array is gone."""
+        self._memory[0] = 1
+
+    def unmark(self) -> None:
+        self._memory[0] = 0
+
+    @property
+    def buffer(self) -> memoryview:
+        return memoryview(self._memory)[self.HEAD :]
+
+    def lend(self) -> np.ndarray[Any, Any]:
+        """The content as uint8. When this array and all views of it are gone, the mark is too."""
+        lent = np.frombuffer(self._memory, np.uint8, self.size, self.HEAD)
+        weakref.finalize(lent, self.unmark).atexit = False
+        return lent

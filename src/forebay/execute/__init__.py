@@ -1,0 +1,1 @@
+"""Step 3: a Plan becomes batches."""

@@ -1,0 +1,248 @@
+"""One batch on its way through the stages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from forebay.batch import Batch, Sample
+from forebay.compile.plan import Instruction, Plan
+from forebay.define.node import Node
+from forebay.errors import ForebayError, OperatorError
+from forebay.execute.memory import Slabs
+from forebay.operators._operator import as_outputs
+from forebay.operators._rng import Rng
+
+
+class EndOfData(Exception):  # noqa: N818 - an end rather than a mistake
+    """A source has nothing more in this epoch."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a batch lies; its random numbers depend on nothing else.
+
+    Attributes:
+        epoch, batch: numbers from 0.
+        rows: the number of each sample within the batch, where it is not its position: a batch
+            may be run in several parts.
+    """
+
+    epoch: int
+    batch: int
+    rows: Sequence[int] | None = None
+
+
+class Target:
+    """The memory of one output: a batch in one piece, as long as all samples have one shape."""
+
+    def __init__(self, slabs: Slabs, size: int) -> None:
+        self._slabs = slabs
+        self._size = size
+        self._lock = threading.Lock()
+        self._dense: np.ndarray[Any, Any] | None = None
+        self._owner: np.ndarray[Any, Any] | None = None
+
+    def place(self, row: int, shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+        """The row's memory for a result of that shape; the first row's shape decides."""
+        dtype = np.dtype(dtype)
+        dense = self._dense
+        if dense is None:
+            with self._lock:
+                if self._dense is None:
+                    taken = self._slabs.take((self._size, *shape), dtype)
+                    self._owner = taken if taken.base is None else taken.base
+                    self._dense = taken
+                dense = self._dense
+        if dense.shape[1:] == tuple(shape) and dense.dtype == dtype:
+            result: np.ndarray[Any, Any] = dense[row]
+            return result
+        return np.empty(shape, dtype)
+
+    def store(self, row: int, sample: Sample) -> Sample:
+        """The sample in memory of its own: in the batch if it has its shape."""
+        array = sample.array
+        home = self.place(row, array.shape, array.dtype)
+        there = array.base is self._owner and array.strides == home.strides
+        if not (there and array.shape == home.shape and home.base is self._owner):
+            np.copyto(home, array)
+        return sample.like(home)
+
+    def batch(self, samples: Sequence[Sample]) -> Batch:
+        """The batch of the stored samples."""
+        dense = self._dense
+        if dense is not None and len(samples) == self._size:
+            shape, owner = dense.shape[1:], self._owner
+            if all(s.array.base is owner and s.array.shape == shape for s in samples):
+                return Batch(samples, torch.from_numpy(dense))
+        return Batch(samples)
+
+
+class Run:
+    """One batch: its rows of slots, its errors, and in the end its outputs.
+
+    Attributes:
+        place: where its random numbers are drawn.
+        fed: what was fed by hand.
+        error: what ends the run as a whole.
+        failures: row → what went wrong there. The other rows are not affected.
+        passed: an event for each stage; the last one says that the run is over.
+        sources: row → where it came from, for errors.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        place: Place,
+        fed: Mapping[Node, Batch],
+        sources: Sequence[str | None] | None = None,
+    ) -> None:
+        self.place = place
+        self.fed = fed
+        self.sources = sources
+        self.size = 0
+        self.rows: list[list[Any]] = []
+        self.error: BaseException | None = None
+        self.failures: dict[int, OperatorError] = {}
+        self.outputs: tuple[Batch, ...] = ()
+        self.passed = [threading.Event() for _ in plan.stages]
+        self._plan = plan
+        self._targets: list[Target] = []
+
+    def begin(self, columns: Mapping[int, Batch], size: int, slabs: Slabs) -> None:
+        """Make the rows. `columns` has the batches of the sources, by slot."""
+        self.size = size
+        template: list[Any] = [None] * self._plan.slots
+        for slot, sample in self._plan.constants:
+            template[slot] = sample
+        self.rows = [template.copy() for _ in range(size)]
+        for slot, batch in columns.items():
+            for row, sample in zip(self.rows, batch.samples, strict=True):
+                row[slot] = sample
+        self._targets = [Target(slabs, size) for _ in self._plan.outputs]
+
+    def run_row(self, instructions: Sequence[Instruction], number: int, *, last: bool) -> None:
+        """Run one sample through a phase; a failure is kept and concerns this row alone."""
+        if self.failures and number in self.failures:
+            return
+        row = self.rows[number]
+        place = self.place
+        instruction = None
+        try:
+            for instruction in instructions:
+                call, target = instruction.call, instruction.target
+                rng = None
+                if call.uses_rng:
+                    drawn_at = number if place.rows is None else place.rows[number]
+                    rng = Rng(instruction.key, place.epoch, place.batch, drawn_at)
+                result = call.run(
+                    [row[slot] for slot in instruction.inputs],
+                    [row[slot] for slot in instruction.values],
+                    rng,
+                    np.empty if target is None else partial(self._targets[target].place, number),
+                )
+                if isinstance(result, tuple):
+                    for slot, sample in zip(instruction.outputs, result, strict=True):
+                        row[slot] = sample
+                else:
+                    row[instruction.outputs[0]] = result
+                for slot in instruction.frees:
+                    row[slot] = None
+            if last:
+                for target_, slot in zip(self._targets, self._plan.outputs, strict=True):
+                    row[slot] = target_.store(number, row[slot])
+        except BaseException as error:  # a thread of the pool must go on, whatever it was
+            self.failures[number] = self._failure(instruction, number, row, error)
+            row[:] = [None] * len(row)
+
+    def run_batch(self, instructions: Sequence[Instruction]) -> None:
+        """Run operators that see whole batches, on the rows that have not failed."""
+        good = [r for i, r in enumerate(self.rows) if i not in self.failures]
+        instruction = None
+        try:
+            for instruction in instructions if good else ():
+                columns = [
+                    [Batch([row[slot] for row in good]) for slot in slots]
+                    for slots in (instruction.inputs, instruction.values)
+                ]
+                place = self.place
+                first = 0 if place.rows is None else place.rows[0]
+                rng = Rng(instruction.key, place.epoch, place.batch, first)
+                result = instruction.call.run(columns[0], columns[1], rng, np.empty, len(good))
+                for slot, batch in zip(instruction.outputs, as_outputs(result), strict=True):
+                    assert isinstance(batch, Batch)
+                    for row, sample in zip(good, batch.samples, strict=True):
+                        row[slot] = sample
+                for slot in instruction.frees:
+                    for row in good:
+                        row[slot] = None
+        except BaseException as error:  # a thread of the pool must go on, whatever it was
+            self.error = self._failure(instruction, None, (), error)
+
+    def _failure(
+        self,
+        instruction: Instruction | None,
+        number: int | None,
+        row: Sequence[Any],
+        cause: BaseException,
+    ) -> OperatorError:
+        if instruction is None:
+            failed = OperatorError("output", number, None, "the pipeline's outputs", _reason(cause))
+        else:
+            source = None
+            if number is not None:
+                used = [row[slot] for slot in (*instruction.inputs, *instruction.values)]
+                source = next((s.source for s in used if s is not None and s.source), None)
+                if source is None and self.sources is not None:
+                    source = self.sources[number]
+            node = instruction.node
+            failed = OperatorError(
+                node.operator.name, number, source, str(node.origin), _reason(cause)
+            )
+        failed.__cause__ = cause
+        return failed
+
+    def finish(self) -> None:
+        """Make the outputs of the rows that are good, and drop everything else."""
+        if self.error is None:
+            good = [row for i, row in enumerate(self.rows) if i not in self.failures]
+            try:
+                self.outputs = tuple(
+                    self._uniform(index, target.batch([row[slot] for row in good]))
+                    for index, (target, slot) in enumerate(
+                        zip(self._targets, self._plan.outputs, strict=True)
+                    )
+                )
+            except ForebayError as error:
+                self.error = error
+        self.rows = []
+        self._targets = []
+        self.fed = {}
+
+    @staticmethod
+    def _uniform(index: int, batch: Batch) -> Batch:
+        kinds = {(s.data.dtype, s.ndim, s.layout) for s in batch.samples}
+        if len(kinds) > 1:
+            found = ", ".join(f"{d} with {n} axes {layout!r}" for d, n, layout in list(kinds)[:3])
+            raise ForebayError(f"output {index} has samples of different kinds: {found}")
+        return batch
+
+    def result(self) -> tuple[Batch, ...]:
+        """Wait for the end. Returns the outputs; raises what went wrong, the first row's first."""
+        self.passed[-1].wait()
+        if self.error is not None:
+            raise self.error
+        if self.failures:
+            raise self.failures[min(self.failures)]
+        return self.outputs
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,63 @@
+"""The only place where threads are made, and an end that none of them outlives.
+
+A scope ends by `close`: it runs what was registered with `on_close` (which wakes every wait), then
+joins every thread. It also ends when the interpreter does. In a process forked from the one that
+made it a scope has no threads, and closing it does nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+_alive: weakref.WeakSet[Scope] = weakref.WeakSet()
+
+
+class Scope:
+    """A set of threads that end together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._pid = os.getpid()
+        self._threads: list[threading.Thread] = []
+        self._wake: list[Callable[[], object]] = []
+        self._closed = False
+        self._lock = threading.Lock()
+        _alive.add(self)
+
+    def start(self, run: Callable[[], None], name: str) -> None:
+        """Run a function in a thread of this scope."""
+        thread = threading.Thread(target=run, name=f"forebay {self.name} {name}", daemon=True)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the scope is closed")
+            self._threads = [*(t for t in self._threads if t.is_alive()), thread]
+            thread.start()
+
+    def on_close(self, wake: Callable[[], object]) -> None:
+        """Register what makes this scope's threads return."""
+        self._wake.append(wake)
+
+    def close(self) -> None:
+        """Wake all threads and wait until they have returned. Idempotent."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._closed = True
+            threads, self._threads = self._threads, []
+        for wake in self._wake:
+            wake()
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+
+def _close_all() -> None:
+    for scope in list(_alive):
+        scope.close()
+
+
+atexit.register(_close_all)

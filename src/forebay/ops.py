@@ -1,0 +1,92 @@
+"""Operators as classes: ``ops.Resize(size=(224, 224))(images)`` writes the node that ``fn`` writes.
+
+A class is constructed with arguments that are the same for all samples, then called with inputs,
+and with arguments that are nodes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, ClassVar, NoReturn
+
+from forebay.define.call import GENERIC, write_node
+from forebay.define.external_source import external_source
+from forebay.errors import UnknownOperatorError
+from forebay.fn import Namespace as _FnNamespace
+from forebay.fn import signature
+from forebay.operators._operator import Operator, class_name, discover
+from forebay.operators._schema import suggestion
+
+
+class OperatorClass:
+    """Base of the classes. Arguments given in the call take precedence."""
+
+    _name: ClassVar[str]
+    _operator: ClassVar[Operator]
+
+    def __init__(self, **arguments: Any) -> None:
+        for name in arguments:
+            if name not in GENERIC:
+                self._operator.schema.argument(name)
+        self._arguments = arguments
+
+    def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        return write_node(self._name, inputs, {**self._arguments, **arguments})
+
+    @property
+    def device(self) -> str:
+        return self._arguments.get("device") or "cpu"
+
+
+class ExternalSource:
+    """The class form of `fn.external_source`, with its arguments."""
+
+    def __init__(
+        self, source: Any = None, num_outputs: int | None = None, **arguments: Any
+    ) -> None:
+        self._arguments = {"source": source, "num_outputs": num_outputs, **arguments}
+
+    def __call__(self, **arguments: Any) -> Any:
+        return external_source(**{**self._arguments, **arguments})
+
+
+class Namespace(_FnNamespace):
+    """A module of operator classes."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(name, vars(self))
+
+
+def _refuse(name: str, known: Any) -> NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise UnknownOperatorError(f"there is no operator class '{name}'{suggestion(name, known)}")
+
+
+def _fill(root: str) -> None:
+    for name, operator in sorted(discover().items()):
+        if operator.hidden or name == "external_source":
+            continue
+        home = sys.modules[root]
+        for part in name.split(".")[:-1]:
+            full = f"{home.__name__}.{part}"
+            if full not in sys.modules:
+                sys.modules[full] = Namespace(full, f"Operator classes of ops.{part}.")
+                setattr(home, part, sys.modules[full])
+            home = sys.modules[full]
+        own = operator.ops_name if name == operator.name else class_name(name)
+        members = {
+            "_name": name,
+            "_operator": operator,
+            "__doc__": operator.schema.doc,
+            "__module__": home.__name__,
+            "__signature__": signature(operator),
+        }
+        setattr(home, own, type(own, (OperatorClass,), members))
+
+
+_fill(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    _refuse(name, globals())

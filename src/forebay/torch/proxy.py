@@ -1,0 +1,21 @@
+"""The proxy: `Server`, `DataLoader` and the references, also under DALI's names."""
+
+from forebay.deliver.proxy.loader import DataLoader
+from forebay.deliver.proxy.reference import BatchRef, SampleRef
+from forebay.deliver.proxy.server import Server
+from forebay.deliver.ragged import Padded
+
+DALIServer = Server
+DALIOutputBatchRef = BatchRef
+DALIOutputSampleRef = SampleRef
+
+__all__ = [
+    "BatchRef",
+    "DALIOutputBatchRef",
+    "DALIOutputSampleRef",
+    "DALIServer",
+    "DataLoader",
+    "Padded",
+    "SampleRef",
+    "Server",
+]
