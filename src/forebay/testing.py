@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ def run_operator(
     seed: int = 0,
     batch_size: int | None = None,
     per_sample: dict[str, Sequence[Any]] | None = None,
+    given: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Any:
     """Run one operator now, on a batch, without a pipeline.
@@ -38,13 +39,15 @@ def run_operator(
         batch_size: for operators without inputs.
         per_sample: arguments with a value per sample: name → list of numpy arrays or numbers
             (Python floats are taken as float32, integers as int32).
-        arguments: the others, constant.
+        given: the others, constant; for names that are taken here, such as "layout".
+        arguments: the same, where the name is free.
 
     Returns:
         A list of Samples; a tuple of such lists if the operator has several outputs.
     """
     op = discover()[name] if isinstance(name, str) else name
     per_sample = per_sample or {}
+    arguments = {**(given or {}), **arguments}
     constants = {
         k: op.schema.argument(k).constant(v) for k, v in arguments.items() if v is not None
     }

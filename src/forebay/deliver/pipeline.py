@@ -363,12 +363,17 @@ class Pipeline(Definition):
     def _take(self) -> tuple[Batch, ...]:
         if not self._runs:
             raise ForebayError("no batch was scheduled: call schedule_run first")
-        run = self._runs.popleft()
+        run = self._runs[0]
         try:
             outputs = run.result()
-        except EndOfData:
-            self._runs.appendleft(run)  # what was scheduled after the end is at its end too
+        except EndOfData:  # it stays: what was scheduled after the end is at its end too
             raise StopIteration("the sources' epoch is over; reset() begins the next one") from None
+        except BaseException:
+            self._runs.popleft()
+            raise
+        finally:
+            del run  # a traceback keeps this frame
+        self._runs.popleft()
         self._check_outputs(outputs)
         return outputs
 

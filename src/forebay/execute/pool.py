@@ -86,6 +86,7 @@ class Pool:
         self._work.notify(min(self._size, job.size))
 
     def _run(self, started: threading.Barrier) -> None:
+        torch.get_num_threads()  # torch's first look sets a thread's number to the default
         torch.set_num_threads(1)
         started.wait()
         while True:

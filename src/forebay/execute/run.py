@@ -61,7 +61,7 @@ class Target:
                     self._dense = taken
                 dense = self._dense
         if dense.shape[1:] == tuple(shape) and dense.dtype == dtype:
-            result: np.ndarray[Any, Any] = dense[row]
+            result: np.ndarray[Any, Any] = dense[row, ...]  # an array also if it has no axes
             return result
         return np.empty(shape, dtype)
 
@@ -154,6 +154,7 @@ class Run:
                     row[instruction.outputs[0]] = result
                 for slot in instruction.frees:
                     row[slot] = None
+            instruction = None
             if last:
                 for target_, slot in zip(self._targets, self._plan.outputs, strict=True):
                     row[slot] = target_.store(number, row[slot])
@@ -193,7 +194,8 @@ class Run:
         cause: BaseException,
     ) -> OperatorError:
         if instruction is None:
-            failed = OperatorError("output", number, None, "the pipeline's outputs", _reason(cause))
+            where = "the pipeline's outputs"
+            failed = OperatorError("output", number, None, where, _reason(cause))
         else:
             source = None
             if number is not None:
@@ -236,11 +238,17 @@ class Run:
     def result(self) -> tuple[Batch, ...]:
         """Wait for the end. Returns the outputs; raises what went wrong, the first row's first."""
         self.passed[-1].wait()
-        if self.error is not None:
-            raise self.error
-        if self.failures:
-            raise self.failures[min(self.failures)]
-        return self.outputs
+        error = self.error
+        if isinstance(error, EndOfData):
+            raise EndOfData
+        if error is None and self.failures:
+            error = self.failures[min(self.failures)]
+        if error is None:
+            return self.outputs
+        try:
+            raise error
+        finally:  # else the error's traceback, this frame and the run would keep each other alive
+            del error, self
 
 
 def _reason(error: BaseException) -> str:

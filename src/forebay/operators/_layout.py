@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from forebay.batch import Sample
 
-_BY_RANK = {3: "HWC", 4: "FHWC"}
+_BY_RANK = {3: "HWC", 4: "FHWC", 5: "FDHWC"}
 
 
 def image_layout(sample: Sample) -> str:
     """The sample's layout; without one, the layout that its number of axes suggests.
 
     Raises:
-        ValueError: it has no layout and is neither three- nor four-dimensional, or its layout
+        ValueError: it has no layout and not three to five axes, or its layout
             lacks H or W.
     """
     layout = sample.layout or _BY_RANK.get(sample.ndim, "")

@@ -101,7 +101,7 @@ class Argument:
                 )
 
     def read(self, sample: Sample) -> Any:
-        """The value that one sample of an argument node holds.
+        """The value that one sample of an argument node holds. A matrix is read row by row.
 
         Raises:
             ArgumentError: its element type is not exactly the argument's (there is no conversion,
@@ -116,12 +116,16 @@ class Argument:
                 f"argument '{self.name}' takes {names} values per sample, but got {got.name}; "
                 f"convert them with fn.cast(…, dtype=types.{wanted[0].name})"
             )
-        if data.ndim > 1 or (not self.vector and data.ndim == 1 and data.shape[0] != 1):
+        if self.type is np.ndarray:
+            return sample.tensor.cpu().numpy()
+        if data.ndim > 1 + self.vector or (
+            not self.vector and data.ndim == 1 and data.shape[0] != 1
+        ):
             raise ArgumentError(
                 f"argument '{self.name}' takes {self.describe()} per sample, "
                 f"but got a tensor of shape {list(data.shape)}"
             )
-        value: Any = data.tolist()
+        value: Any = data.reshape(-1).tolist() if data.ndim == 2 else data.tolist()
         if not self.vector:
             value = value[0] if data.ndim else value
             if isinstance(self.type, type) and issubclass(self.type, enum.Enum):
@@ -176,13 +180,21 @@ def _to_str(value: Any) -> str:
     return value
 
 
+def _to_array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, str):
+        raise TypeError
+    return np.asarray(value, np.float32)
+
+
 _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
+    np.ndarray: _to_array,
     int: _to_int,
     float: _to_float,
     bool: _to_bool,
     str: _to_str,
 }
 _TENSOR_TYPES = {
+    np.ndarray: (DALIDataType.FLOAT,),
     float: (DALIDataType.FLOAT,),
     int: (DALIDataType.INT32,),
     bool: (DALIDataType.BOOL, DALIDataType.INT32),
@@ -298,6 +310,8 @@ def _argument(name: str, hint: Any, default: Any, doc: str) -> Argument:
     if vector:
         kind, inner = _unwrap(typing.get_args(kind)[0])
         metadata += inner
+    if typing.get_origin(kind) is np.ndarray:  # a float32 tensor of any shape, as it is
+        kind = np.ndarray
     return Argument(
         name=name,
         type=kind,

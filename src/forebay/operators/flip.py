@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import cv2
+import numpy as np
 import torch
 
 from forebay.batch import Sample
 from forebay.operators._layout import image_layout
 from forebay.operators._operator import operator
-from forebay.types import PerSample
+from forebay.types import Into, PerSample
 
 
 @operator
@@ -40,16 +41,28 @@ def flip(
     return data.like(torch.flip(data.tensor, axes), layout)
 
 
-_CV2_TYPES = ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64")
+_CV2_TYPES = {
+    np.dtype(d) for d in (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32, np.float64)
+}
 
 
 @flip.kernel("cpu")
-def _flip_cpu(data: Sample, *, horizontal: int, vertical: int, depthwise: int) -> Any:
+def _flip_cpu(data: Sample, *, horizontal: int, vertical: int, depthwise: int, into: Into) -> Any:
     layout = image_layout(data)
     array = data.array
-    if layout != "HWC" or array.dtype.name not in _CV2_TYPES or array.size == 0:
+    plane_axes = 3 if layout.endswith("HWC") else 2
+    if layout[-plane_axes:] not in ("HWC", "HW") or array.dtype not in _CV2_TYPES or not array.size:
         return NotImplemented
-    if not horizontal and not vertical:
+    deep = bool(depthwise) and "D" in layout
+    if not horizontal and not vertical and not deep:
         return data.like(array, layout)
+    if deep:
+        array = np.flip(array, layout.index("D"))
+    result = into(array.shape, array.dtype)
+    if not horizontal and not vertical:
+        result[...] = array
+        return data.like(result, layout)
     code = (1 if not vertical else -1) if horizontal else 0
-    return data.like(cv2.flip(array, code).reshape(array.shape), layout)
+    for plane in np.ndindex(array.shape[:-plane_axes]):
+        cv2.flip(array[plane], code, result[plane])
+    return data.like(result, layout)

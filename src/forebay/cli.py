@@ -1,0 +1,85 @@
+"""The `forebay` command."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import forebay
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Feed a training loop: DALI's programming model and PyTorch proxy, in open Python.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"forebay {forebay.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            metavar="DIR",
+            help="Your own pictures: one folder for each class. Default: pictures drawn for you.",
+        ),
+    ] = None,
+    pictures: Annotated[
+        int, typer.Option(min=10, help="How many to draw, or to take of DIR at most.")
+    ] = 960,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each of the two trainings.")] = 8,
+    workers: Annotated[
+        int, typer.Option(min=0, help="DataLoader workers, and threads of the pipeline.")
+    ] = min(8, os.cpu_count() or 1),
+    batch_size: Annotated[int, typer.Option(min=1)] = 32,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Train a small network twice, fed by forebay and by plain DataLoader workers, and compare."""
+    try:
+        from forebay.demo.comparison import compare
+        from forebay.demo.loaders import BadPictures, Options
+    except ModuleNotFoundError as error:
+        if error.name != "torchvision":
+            raise
+        _fail("the demo needs torchvision: pip install torchvision")
+    from rich.console import Console
+
+    try:
+        compare(Console(), data, pictures, epochs, Options(batch_size, workers, seed))
+    except (BadPictures, forebay.errors.ForebayError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+
+
+def _fail(message: str, code: int = 1) -> None:
+    typer.echo(f"forebay: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """Run the command."""
+    app()

@@ -1,0 +1,1 @@
+"""`forebay demo`: the same training twice, fed by forebay and by plain DataLoader workers."""

@@ -1,0 +1,1 @@
+"""Operators that decode files in memory."""

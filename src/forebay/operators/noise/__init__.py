@@ -1,0 +1,1 @@
+"""Noise that is added to images: `fn.noise`."""

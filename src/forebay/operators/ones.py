@@ -1,0 +1,20 @@
+"""Data full of ones."""
+
+from __future__ import annotations
+
+from forebay.batch import Sample
+from forebay.operators._fill import check_shape, filled
+from forebay.operators._operator import operator
+from forebay.types import INT32, DALIDataType, Ints, Layout, PerSample
+
+
+@operator(check=check_shape, devices=("cpu",))
+def ones(
+    *, shape: PerSample[Ints] = (), dtype: DALIDataType = INT32, layout: Layout = ""
+) -> Sample:
+    """New data full of ones: a scalar unless a shape is given.
+
+    Raises:
+        ArgumentError: an extent is negative, or the layout has not a letter per axis.
+    """
+    return filled(1, shape, dtype, layout)

@@ -1,0 +1,1 @@
+"""Random numbers and choices: `fn.random`."""
