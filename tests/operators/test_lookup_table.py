@@ -9,8 +9,6 @@ from forebay.testing import run_operator
 
 from oracle import Case
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # DALI's own
-
 INPUTS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 OUTPUTS = [
     *[types.UINT8, types.UINT16, types.UINT32, types.UINT64, types.INT8, types.INT16],

@@ -9,8 +9,6 @@ from forebay.testing import run_operator
 
 from oracle import Case
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # DALI's own
-
 data = [np.zeros((2, 300), np.uint8), np.zeros((0, 3), np.uint8)]
 TYPES = [types.INT32, types.INT64, types.UINT32, types.UINT64, types.FLOAT, types.FLOAT64]
 CASES = [

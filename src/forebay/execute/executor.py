@@ -102,6 +102,7 @@ class Executor:
                 self._begin(run, number, 0)
                 if number + 1 < len(self.plan.stages):
                     self._channels[number + 1].put(run)
+                del run  # while this thread waits it must not keep the last batch alive
         except Closed:
             return
 

@@ -108,6 +108,7 @@ class Pool:
                 last = job.pending == 0
             if last:
                 job.then()
+            del job  # while this thread waits it must not keep the last batch alive
 
     def _close(self) -> None:
         with self._lock:

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from forebay.batch import Sample
-from forebay.operators._interpolation import BILINEAR, Interpolation, filter_taps
+from forebay.operators._interpolation import BILINEAR, Interpolation
 from forebay.operators._resample import Span
-from forebay.types import INTERP_LINEAR, UINT8, DALIDataType, Into
+from forebay.types import UINT8, DALIDataType, Into
 
 Array = np.ndarray[Any, Any]
 
@@ -148,24 +148,43 @@ def _shrink(picture: torch.Tensor, result: torch.Tensor) -> None:
 def _mend(result: Array, picture: Array, first: Span, second: Span) -> None:
     """Compute anew those lines along the first axis that depend on pixels out of the region."""
     rows, indices, weights = _border(first, picture.shape[0])
-    if not len(rows):
+    if not rows:
         return
-    strips = np.einsum("nk,nkwc->nwc", weights, picture[indices])
-    lines = np.empty((len(rows), second.size, picture.shape[2]), np.float32)
+    strips = _weighted(weights, picture[indices])
+    lines = np.empty((len(rows), second.size, picture.shape[2]), np.uint8)
     inside = strips[:, int(second.start) : int(second.end)]
     _shrink(torch.from_numpy(inside), torch.from_numpy(lines))
     columns, indices, weights = _border(second, picture.shape[1])
-    lines[:, columns] = np.einsum("mk,nmkc->nmc", weights, strips[:, indices])
-    result[rows] = lines + np.float32(0.5)
+    if columns:
+        lines[:, columns] = _weighted(weights, strips[:, indices].transpose(1, 2, 0, 3)).transpose(
+            1, 0, 2
+        )
+    result[rows] = lines
+
+
+def _weighted(weights: Array, pixels: Array) -> Array:
+    """The sum over the second axis of `pixels`, (n, k, …), with `weights`, (n, k)."""
+    sums: Array = np.einsum("nk,nk...->n...", weights, pixels) + np.float32(0.5)
+    return sums.astype(np.uint8)
 
 
 @functools.lru_cache(maxsize=1024)
-def _border(span: Span, extent: int) -> tuple[Array, Array, Array]:
-    """The positions at both ends of `span` that depend on pixels out of it, and their taps."""
+def _border(span: Span, extent: int) -> tuple[list[int], Array, Array]:
+    """The positions at both ends of `span` that depend on pixels out of it, and their taps.
+
+    There are few, so plain Python is faster than numpy.
+    """
     scale, size = span.scale, span.size
     reach = max(1.0, scale)
     count = min(size, math.ceil((reach - 0.5) / scale - 0.5))
-    rows = np.concatenate((np.arange(count), np.arange(size - count, size)))
-    positions = span.start + (rows + 0.5) * scale - 0.5
-    indices, weights = filter_taps(INTERP_LINEAR, positions, reach)
-    return rows, indices.clip(0, extent - 1), weights.astype(np.float32)
+    rows = [*range(count), *range(size - count, size)]
+    indices, weights = [], []
+    for row in rows:
+        position = span.start + (row + 0.5) * scale - 0.5
+        first = math.floor(position - reach) + 1
+        taps = range(first, first + math.ceil(2 * reach))
+        found = [max(0.0, 1 - abs(tap - position) / reach) for tap in taps]
+        total = sum(found)
+        weights.append([weight / total for weight in found])
+        indices.append([min(max(tap, 0), extent - 1) for tap in taps])
+    return rows, np.array(indices), np.array(weights, np.float32)
