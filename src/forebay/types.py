@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -123,10 +123,10 @@ _FROM: dict[Any, DALIDataType] = {
 }
 
 
-def data_type(dtype: DALIDataType | np.dtype[Any] | torch.dtype | type) -> DALIDataType:
-    """The DALIDataType of a numpy or torch dtype; raises ArgumentError if there is none."""
-    if isinstance(dtype, DALIDataType):
-        return dtype
+def data_type(dtype: int | np.dtype[Any] | torch.dtype | type) -> DALIDataType:
+    """The DALIDataType of a number of its own, or of a numpy or torch dtype; raises ArgumentError if there is none."""
+    if isinstance(dtype, int):
+        return DALIDataType(dtype)
     found = _FROM.get(dtype)
     if found is None and not isinstance(dtype, torch.dtype):
         try:
@@ -198,11 +198,14 @@ class Constant:
     """A value that is the same in every sample, and its element type.
 
     Python numbers are int32, float32 or bool, as in DALI; ``Constant(1).uint8()`` and its siblings
-    change that. Arrays of int64 become int32 and of float64 float32. Nested lists are refused
-    (use a numpy array). `shape` repeats or reshapes the value.
+    change that. Arrays of int64 become int32, of uint64 uint32 and of float64 float32; tensors,
+    numpy's scalars and arrays without axes keep their type. Nested lists are refused (use a numpy
+    array). `shape` repeats or reshapes the value. A given `dtype` rounds and saturates; a single
+    float is truncated, as by ``int``.
 
-    Raises:
-        ArgumentError: a value that is neither number, flat list nor array.
+    Where it is used, ArgumentError is raised for a value that is neither number, flat list nor
+    array, for integers that do not fit their type if no `dtype` is given, and for a shape or layout
+    that does not fit.
     """
 
     value: Any
@@ -210,41 +213,6 @@ class Constant:
     shape: Sequence[int] | None = None
     layout: str | None = None
     device: str | None = None
-    array: np.ndarray[Any, Any] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "array", self._as_array())
-
-    def _as_array(self) -> np.ndarray[Any, Any]:
-        value = self.value
-        if isinstance(value, torch.Tensor):
-            value = value.numpy()
-        if isinstance(value, list | tuple) and any(isinstance(v, list | tuple) for v in value):
-            raise ArgumentError(
-                "Constant takes a number, a flat list or an array, not nested lists"
-            )
-        array = np.asarray(value)
-        if array.dtype.kind not in "biuf":
-            raise ArgumentError(f"Constant takes numbers, but got {self.value!r}")
-        if self.dtype is None and not isinstance(value, np.ndarray | np.generic):
-            limits = np.iinfo(np.int32)
-            if array.dtype.kind in "iu" and not np.all(
-                (array >= limits.min) & (array <= limits.max)
-            ):
-                raise ArgumentError(
-                    f"the integer constant {self.value!r} does not fit int32; say its type: "
-                    f"types.Constant({self.value!r}, dtype=types.INT64)"
-                )
-        dtype = self.dtype
-        if dtype is None:
-            dtype = _NARROW.get(array.dtype, data_type(array.dtype))
-        array = array.astype(dtype.numpy)
-        if self.shape is not None:
-            if array.ndim and array.size != 1:
-                array = array.reshape(tuple(self.shape))
-            else:
-                array = np.full(tuple(self.shape), array.reshape(()), array.dtype)
-        return np.ascontiguousarray(array) if array.ndim else array
 
     def _as(self, dtype: DALIDataType) -> Constant:
         return Constant(self.value, dtype, self.shape, self.layout, self.device)
@@ -287,7 +255,6 @@ class Constant:
 
 
 ScalarConstant = Constant
-_NARROW = {np.dtype(np.int64): INT32, np.dtype(np.float64): FLOAT}
 
 
 # ── words of operator signatures ──────────────────────────────────────────────────────────────────

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from forebay.testing import run_operator
-from forebay.types import Constant
 
 from oracle import EXACT
 
 VALUES = [
-    Constant(3).array,
-    Constant([1.5, 2.5]).array,
-    Constant([True, False]).array,
+    np.array(3, np.int32),
+    np.array([1.5, 2.5], np.float32),
+    np.array([True, False]),
     np.arange(6, dtype=np.uint16).reshape(2, 3)[:, ::-1],
     np.zeros((0, 3), np.float16),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from forebay.define.constant import constant_array
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import ArgumentError, PlacementError, UnknownOperatorError
@@ -159,5 +160,6 @@ def as_node(value: Any) -> DataNode:
                 f"({type(value).__name__})"
             )
         value = Constant(value)
-    node: DataNode = write_node("literal", (), {"value": value.array, "layout": value.layout})
+    array = constant_array(value)
+    node: DataNode = write_node("literal", (), {"value": array, "layout": value.layout})
     return node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator as builtin_operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -62,8 +63,17 @@ class Node:
         return tuple(DataNode(self, index) for index in range(self.outputs))
 
 
-def _bounds(item: slice) -> tuple[Any, Any, Any]:
-    return item.start, item.stop, item.step
+def _bound(value: Any) -> Any:
+    """A number of an index, which may be a node."""
+    if isinstance(value, DataNode):
+        return value
+    try:
+        return builtin_operator.index(value)
+    except TypeError:
+        raise NodeUseError(
+            f"an index is made of integers, ranges, '...', None and nodes of integer scalars, but "
+            f"got {value!r} ({type(value).__name__})"
+        ) from None
 
 
 def _write(operator: str, *inputs: Any, **arguments: Any) -> DataNode:
@@ -146,19 +156,21 @@ class DataNode:
     # ── indexing ─────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, key: Any) -> DataNode:
-        pattern, bounds = [], []
+        pattern: list[str] = []
+        bounds: list[Any] = []
         for item in key if isinstance(key, tuple) else (key,):
             if item is Ellipsis:
-                pattern.append("ellipsis")
+                pattern.append("...")
             elif item is None:
                 pattern.append("newaxis")
             elif isinstance(item, slice):
-                given = [(c, v) for c, v in zip("bex", _bounds(item), strict=True) if v is not None]
-                pattern.append("range:" + "".join(letter for letter, _ in given))
-                bounds += [value for _, value in given]
+                given = {n: getattr(item, n) for n in ("start", "stop", "step")}
+                pattern.append(":".join("" if v is None else n for n, v in given.items()))
+                bounds += [value for value in given.values() if value is not None]
             else:
                 pattern.append("index")
                 bounds.append(item)
+        bounds = [_bound(value) for value in bounds]
         return _write("subscript", self, *bounds, pattern=pattern)
 
     # ── arithmetic, element by element ───────────────────────────────────────────────────────────
@@ -193,9 +205,9 @@ class DataNode:
     __le__ = _binary("<=")
     __gt__ = _binary(">")
     __ge__ = _binary(">=")
-    __neg__ = _unary("neg")
-    __pos__ = _unary("pos")
-    __invert__ = _unary("invert")
+    __neg__ = _unary("-")
+    __pos__ = _unary("+")
+    __invert__ = _unary("~")
     __abs__ = _unary("abs")
 
     # ── what a node cannot do ────────────────────────────────────────────────────────────────────
@@ -208,6 +220,7 @@ class DataNode:
     __contains__ = _unusable("`in`")
     __setitem__ = _unusable("an assignment to its elements")
     __array__ = _unusable("numpy functions")
+    __array_ufunc__ = None  # so that numpy leaves `array + node` to the node
 
     def __iter__(self) -> Iterator[Any]:
         raise NodeUseError(

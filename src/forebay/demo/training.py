@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -16,17 +15,12 @@ from torch import nn
 
 
 def network(classes: int) -> nn.Module:
-    """Four convolutions; so small that feeding it is a good part of the work."""
-    widths = (3, 16, 32, 48, 64)
-    blocks = [
-        nn.Sequential(
-            nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False),
-            nn.BatchNorm2d(after),
-            nn.ReLU(),
-        )
-        for before, after in itertools.pairwise(widths)
-    ]
-    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+    """Three convolutions; so small that feeding it is a good part of the work."""
+    layers: list[nn.Module] = []
+    for before, after, size, stride in ((3, 24, 7, 4), (24, 48, 3, 2), (48, 64, 3, 2)):
+        convolution = nn.Conv2d(before, after, size, stride, padding=size // 2, bias=False)
+        layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
 
 
 @dataclass(frozen=True)

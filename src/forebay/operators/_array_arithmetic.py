@@ -46,7 +46,8 @@ def smaller(a: Array, b: Array, out: Array) -> None:
     if out.dtype.kind != "f":
         np.minimum(a, b, out=out)
     else:
-        np.copyto(out, np.where(a < b, a, b))
+        np.copyto(out, b)
+        np.copyto(out, a, where=a < b)
 
 
 def greater(a: Array, b: Array, out: Array) -> None:
@@ -54,7 +55,8 @@ def greater(a: Array, b: Array, out: Array) -> None:
     if out.dtype.kind != "f":
         np.maximum(a, b, out=out)
     else:
-        np.copyto(out, np.where(a > b, a, b))
+        np.copyto(out, b)
+        np.copyto(out, a, where=a > b)
 
 
 def clamp(value: Array, low: Array, high: Array, out: Array) -> None:

@@ -31,7 +31,7 @@ def saturate_cast(data: Array | torch.Tensor, dtype: DALIDataType) -> Array | to
     """
     if isinstance(data, torch.Tensor):
         return _cast_tensor(data, dtype)
-    return _cast_array(data, dtype)
+    return np.asarray(_cast_array(data, dtype))
 
 
 def _cast_array(data: Array, dtype: DALIDataType) -> Array:
@@ -53,14 +53,14 @@ def _cast_array(data: Array, dtype: DALIDataType) -> Array:
         return truth
     wide = np.promote_types(source, np.float32 if target.itemsize < 4 else np.float64)
     half = np.nextafter(wide.type(0.5), wide.type(0))
-    rounded: Array = np.copysign(half, data, dtype=wide)
+    rounded: Array = np.asarray(np.copysign(half, data, dtype=wide))  # not a numpy scalar
     rounded += data
     low, high, above = _float_range(target)
     if target.itemsize < 8:
         np.clip(rounded, low, high, out=rounded)
         rounded[np.isnan(rounded)] = 0
         return rounded.astype(target)
-    result: Array = np.nan_to_num(np.clip(rounded, low, high)).astype(target)
+    result: Array = np.asarray(np.nan_to_num(np.clip(rounded, low, high)).astype(target))
     result[rounded >= above] = np.iinfo(target).max
     return result
 

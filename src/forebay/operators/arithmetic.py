@@ -137,7 +137,9 @@ def arithmetic(*operands: Sample, operation: Annotated[str, OneOf(NAMES)]) -> Sa
     layout = common_layout(operands, len(shape))
     types = tuple(operand.dtype.numpy for operand in operands)
     dtype = computation_type(operation, rule.family, types)
-    inputs = [operand.tensor for operand in operands]
+    devices = [operand.device for operand in operands]
+    device = next((found for found in devices if found.type != "cpu"), devices[0])
+    inputs = [operand.tensor.to(device) for operand in operands]  # constants come from the CPU
     if rule.family is not Family.COMPARISON:
         inputs = [tensors.convert(tensor, dtype) for tensor in inputs]
     result = rule.tensor(*inputs, dtype)
