@@ -124,7 +124,7 @@ _FROM: dict[Any, DALIDataType] = {
 
 
 def data_type(dtype: int | np.dtype[Any] | torch.dtype | type) -> DALIDataType:
-    """The DALIDataType of a number of its own, or of a numpy or torch dtype; raises ArgumentError if there is none."""
+    """The DALIDataType of its number, or of a numpy or torch dtype; else raises ArgumentError."""
     if isinstance(dtype, int):
         return DALIDataType(dtype)
     found = _FROM.get(dtype)

@@ -80,12 +80,13 @@ def test_a_failing_sample_ends_its_own_batch_alone_and_names_everything():
 def test_an_operators_error_names_the_first_bad_sample():
     @pipeline_def(batch_size=6, num_threads=3)
     def pipe():
-        x = fn.external_source(source=lambda: [np.zeros((2, 2)[: 1 + (i < 2)]) for i in range(6)])
-        return fn.transpose(x, perm=[1, 0])
+        sizes = (4, 4, 2, 4, 2, 4)
+        x = fn.external_source(source=lambda: [np.zeros((n, n, 3), np.uint8) for n in sizes])
+        return fn.crop(x, crop=(3, 3))
 
     with pytest.raises(OperatorError) as caught:
         pipe().run()
-    assert caught.value.operator == "transpose"
+    assert caught.value.operator == "crop"
     assert caught.value.sample == 2
 
 

@@ -73,7 +73,6 @@ CASES = [
 
 @pytest.mark.dali
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.filterwarnings("ignore:WARNING. `nvidia.dali.fn.fast:DeprecationWarning")
 def test_agrees_with_dali(case):
     case.check_dali()
 

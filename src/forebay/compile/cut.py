@@ -46,7 +46,7 @@ def make_plan(outputs: Sequence[DataNode], sinks: Sequence[DataNode], seed: int)
     constants, running = _fold(nodes, slots)
     sources = [n for n in running if n.is_source]
     stages = _stages(_phases([n for n in running if not n.is_source]))
-    stages[0].sources = [n for n in sources if n.source is not None]
+    stages[0].sources = [n for n in sources if not _is_fed(n)]
     keys = {
         node: node_key(seed, ordinal) if node.seed is None else node_key(node.seed, -1)
         for ordinal, node in enumerate(n for n in nodes if n.operator.uses_rng)
@@ -58,7 +58,7 @@ def make_plan(outputs: Sequence[DataNode], sinks: Sequence[DataNode], seed: int)
         outputs=kept,
         slots=len(slots),
         constants=tuple(constants.items()),
-        fed=tuple(make.source(n) for n in sources if n.source is None),
+        fed=tuple(make.source(n) for n in sources if _is_fed(n)),
     )
 
 
@@ -80,6 +80,10 @@ def _fold(nodes: Sequence[Node], slots: Mapping[Slot, int]) -> tuple[dict[int, S
         else:
             running.append(node)
     return constants, running
+
+
+def _is_fed(node: Node) -> bool:
+    return node.operator.name == "external_source" and node.source is None
 
 
 @dataclass
@@ -178,7 +182,13 @@ class _Maker:
         self._kept = kept
 
     def source(self, node: Node) -> SourceSlots:
-        return SourceSlots(node, self._outputs(node))
+        source = node.source
+        if source is None and not _is_fed(node):
+            try:
+                source = Call(node.operator, node.constants).run(())
+            except (ValueError, OSError) as error:
+                raise GraphError(f"fn.{node.operator.name} at {node.origin}: {error}") from error
+        return SourceSlots(node, self._outputs(node), source, self._keys[node])
 
     def instruction(self, node: Node) -> Instruction:
         return Instruction(

@@ -13,7 +13,11 @@ def check_devices(nodes: Sequence[Node]) -> None:
     for node in nodes:
         if node.device == "cpu":
             continue
-        if node.operator.name == "to_device":
+        fed = node.inputs[0].node if node.operator.name == "to_device" else None
+        if fed is not None and fed.is_source and fed.origin == node.origin:
+            written = f"fn.{fed.operator.name}(device='gpu')"
+            change = "write device='cpu' or leave it out"
+        elif fed is not None:
             written, change = "a node's .gpu()", "remove .gpu()"
         else:
             written = f"fn.{node.operator.name}(device={node.device!r})"

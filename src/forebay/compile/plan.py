@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from forebay.batch import Sample
 from forebay.define.node import Node
 from forebay.operators._operator import Call
+from forebay.operators._source import Source
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,17 @@ class Phase:
 
 @dataclass(frozen=True)
 class SourceSlots:
-    """A source node and the slots that its outputs fill."""
+    """A source node and the slots that its outputs fill.
+
+    Attributes:
+        source: what is read; None if the node is fed by hand.
+        key: of the source's random numbers.
+    """
 
     node: Node
     outputs: tuple[int, ...]
+    source: Source | None
+    key: int
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def constant_array(constant: Constant) -> Array:
     value = constant.value
     if isinstance(value, list | tuple) and any(isinstance(v, list | tuple) for v in value):
         raise ArgumentError("Constant takes a number, a flat list or an array, not nested lists")
-    array = np.array(value.detach().cpu() if isinstance(value, torch.Tensor) else value)  # a copy
+    data = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+    array = np.array(data)  # a copy
     if array.dtype.kind not in "biuf":
         raise ArgumentError(f"Constant takes numbers, but got {value!r}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)

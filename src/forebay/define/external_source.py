@@ -7,7 +7,7 @@ hand: by `Pipeline.feed_input`, `run(name=…)` or the proxy.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ import torch
 from forebay.batch import Batch, Sample
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
-from forebay.errors import ArgumentError, SourceError
+from forebay.errors import ArgumentError, PlacementError, SourceError, UnknownArgumentError
+from forebay.operators._schema import suggestion
 from forebay.operators._source import Request, Source
 from forebay.operators.external_source import external_source as operator
 from forebay.types import BatchInfo, DALIDataType, SampleInfo, data_type
@@ -49,12 +50,12 @@ def external_source(
             for a node that is fed by hand. A callable takes no argument, the number of the batch
             (or a BatchInfo if `batch_info`), or a SampleInfo if not `batch`.
         num_outputs: the source gives a tuple of so many outputs. None: one output, no tuple.
-        cycle: what an iterable does at its end: None or False ends the data, True or "quiet" starts
-            it again, "raise" ends the epoch and starts it again after `reset`.
+        cycle: what an iterable does at its end: None, False or "no" ends the data, True or "quiet"
+            starts it again, "raise" ends the epoch and starts it again after `reset`.
         name: of the node; the proxy's parameters and `feed_input` use it.
         device: "cpu", or "gpu" to have the data copied to the GPU.
-        layout, dtype, ndim: of the data; one for all outputs or one for each. Data of another
-            type or number of axes is refused.
+        layout, dtype, ndim: of the data; one for all outputs, or a list with one for each of the
+            first outputs. Data of another type or number of axes is refused.
         batch: whether the source gives whole batches (default) or samples.
         batch_info: give the callable a BatchInfo rather than a number.
         parallel: run the source in worker processes: not in this version.
@@ -72,12 +73,19 @@ def external_source(
     """
     for hint in hints:
         if hint not in _HINTS:
-            operator.schema.argument(hint)
+            known = (*inspect.signature(external_source).parameters, *_HINTS)
+            raise UnknownArgumentError(
+                f"external_source has no argument '{hint}'{suggestion(hint, known)}"
+            )
+    if device not in ("cpu", "gpu"):
+        raise PlacementError(f"fn.external_source runs on cpu or gpu, but device={device!r}")
     if parallel:
         raise ArgumentError(
             "external_source(parallel=True) is not in this version; leave it out, or load the data "
             "in DataLoader workers through forebay.torch.proxy"
         )
+    if source is None and cycle:
+        raise ArgumentError("'cycle' is for iterables, but there is no source")
     if source is None and num_outputs is not None:
         raise ArgumentError(
             "The parameter ``num_outputs`` is only valid when using ``source`` to provide data. "
@@ -140,11 +148,19 @@ class Form:
             raise SourceError(
                 "a batch is a list of arrays or an array with the batch as first axis"
             )
-        if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        if isinstance(data, str | bytes | Mapping | Set) or not isinstance(data, Iterable):
             raise SourceError(
                 f"a batch is a list of arrays or an array, but got {type(data).__name__}"
             )
-        return Batch([self.sample(item, copy=copy) for item in data])
+        samples = [self.sample(item, copy=copy) for item in data]
+        for number, sample in enumerate(samples):
+            first = samples[0]
+            if sample.data.dtype != first.data.dtype or sample.ndim != first.ndim:
+                raise SourceError(
+                    f"the samples of a batch have one element type and number of axes, but sample "
+                    f"0 is {first} and sample {number} is {sample}"
+                )
+        return Batch(samples)
 
     def sample(self, item: Any, *, copy: bool = True) -> Sample:
         """The sample that an array, tensor or number stands for. Raises SourceError."""
@@ -171,27 +187,31 @@ def _as_array(item: Any) -> np.ndarray[Any, Any]:
         return item.detach().cpu().numpy()
     array = np.asarray(item)
     if array.dtype.kind not in "biuf":
+        text = "; text goes in as bytes: np.frombuffer(text.encode(), dtype=np.uint8)"
         raise SourceError(
-            f"numbers are wanted, but got {type(item).__name__} (numpy type {array.dtype}); "
-            f"text goes in as bytes: np.frombuffer(text.encode(), dtype=np.uint8)"
+            f"numbers are wanted, but got {type(item).__name__} (numpy type {array.dtype})"
+            f"{text if array.dtype.kind in 'SU' else ''}"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _spread(value: Any, count: int, what: str) -> list[Any]:
-    """One value for each output, from one for all or a list."""
+    """One value for each output, from one for all or a list, which may end early."""
     if isinstance(value, list | tuple):
-        if len(value) != count:
+        if len(value) > count:
             raise ArgumentError(f"{count} outputs, but {len(value)} values of '{what}'")
-        return list(value)
+        return [*value, *[None] * (count - len(value))]
     return [value] * count
 
 
 def _make_give(
     source: Any, cycle: bool | str | None, *, batch_info: bool
 ) -> _Iteration | _Callback:
-    if cycle not in (None, False, True, "quiet", "raise"):
-        raise ArgumentError(f"cycle is None, False, True, 'quiet' or 'raise', but got {cycle!r}")
+    if cycle not in (None, False, "no", True, "quiet", "raise"):
+        raise ArgumentError(
+            f"cycle is None, False, 'no', True, 'quiet' or 'raise', but got {cycle!r}"
+        )
+    cycle = False if cycle == "no" else cycle
     if callable(source) and not inspect.isgeneratorfunction(source):
         if cycle:
             raise ArgumentError("'cycle' is for iterables; a callable raises StopIteration itself")
@@ -200,10 +220,10 @@ def _make_give(
         raise ArgumentError(
             f"a source is a callable or an iterable, but got {type(source).__name__}"
         )
-    if cycle and isinstance(source, Iterator):
+    if cycle and inspect.isgenerator(source):
         raise ArgumentError(
-            "a generator or iterator cannot be started again: give the function that makes it, "
-            "or leave out 'cycle'"
+            "a generator cannot be started again: give the function that makes it, or leave out "
+            "'cycle'"
         )
     return _Iteration(source, cycle)
 
@@ -316,10 +336,12 @@ class PythonSource(Source):
 
     @staticmethod
     def _split(data: Any, count: int) -> Sequence[Any]:
-        if not isinstance(data, list | tuple) or len(data) != count:
-            got = f"{len(data)}" if isinstance(data, list | tuple) else f"a {type(data).__name__}"
+        sequence = isinstance(data, list | tuple | np.ndarray | torch.Tensor)
+        if not sequence or len(data) != count:
+            got = f"a {type(data).__name__}{f' of {len(data)}' if sequence else ''}"
             raise SourceError(f"the source must give a tuple of {count} outputs, but gave {got}")
-        return data
+        found: Sequence[Any] = data
+        return found
 
     def reset(self) -> None:
         self._give.reset()

@@ -32,8 +32,7 @@ class Node:
         seed: of its random numbers; None to follow the pipeline's.
         preserve: keep it even if no output needs it.
         origin: the user's line.
-        source: where its data comes from, for operators without inputs that read; a source that
-            is None there is fed by hand.
+        source: for an external source, where its data comes from; None if it is fed by hand.
         serial: order of creation.
     """
 
@@ -52,7 +51,7 @@ class Node:
 
     @property
     def is_source(self) -> bool:
-        return self.operator.name == "external_source" or self.source is not None
+        return self.operator.schema.level == "source"
 
     @property
     def label(self) -> str:
@@ -95,7 +94,7 @@ def _unary(symbol: str) -> Callable[[DataNode], DataNode]:
 
 
 def _unusable(use: str) -> Any:
-    def refuse(self: DataNode, *_: Any) -> NoReturn:
+    def refuse(self: DataNode, *_: Any, **__: Any) -> NoReturn:
         raise NodeUseError(
             f"{self!r} has no value yet when the graph is written, so it cannot be used in {use}. "
             f"It stands for one tensor per sample at run time: compute with it, give it to an "

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 from forebay.batch import Batch
@@ -21,6 +20,7 @@ from forebay.define.node import Node
 from forebay.errors import ArgumentError, ForebayError, GraphError, SourceError, UnknownInputError
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
+from forebay.execute.scope import close_after
 from forebay.operators._schema import suggestion
 from forebay.types import PipelineAPIType
 
@@ -92,6 +92,7 @@ class Pipeline(Definition):
         self._output_forms = (output_dtype, output_ndim, output_layout)
         self._plan: Plan | None = None
         self._executor: Executor | None = None
+        self._end: Callable[[], object] = lambda: None
         self._api: PipelineAPIType | None = None
         self._epoch = 0
         self._iteration = 0
@@ -168,39 +169,25 @@ class Pipeline(Definition):
             DefinitionError: what can be known to be wrong before data is there.
         """
         if self._executor is None:
-            options = self._options
-            self._executor = Executor(
-                self.plan, options.batch_size, options.num_threads, options.prefetch
-            )
+            self._executor = self._make_executor()
             # The executor must not keep the pipeline alive, nor outlive it.
-            weakref.finalize(self, self._executor.close)
+            self._end = close_after(self, self._executor.close)
 
     def close(self) -> None:
         """End the threads and drop what was prepared. Using the pipeline again starts it again."""
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.close()
+        self._executor = None
+        self._end()
         self._runs.clear()
         self._fed.clear()
 
-    def submit(
-        self, place: Place, fed: Mapping[str, Batch], sources: Sequence[str | None] | None = None
-    ) -> Run:
-        """Begin one batch with its own data; wait while too many others wait. For servers.
-
-        Args:
-            place: where its random numbers are drawn.
-            fed: a batch for each of `inputs`, by name.
-            sources: where each row came from, for errors.
-
-        Raises:
-            Closed: the pipeline was closed meanwhile.
-        """
+    def new_executor(self) -> Executor:
+        """One more executor of the same plan, for a server. The caller feeds and closes it."""
         self._use(PipelineAPIType.SCHEDULED)
-        self.build()
-        assert self._executor is not None
-        by_node = {node: fed[name] for name, node in self.inputs().items()}
-        return self._executor.submit(place, by_node, sources)
+        return self._make_executor()
+
+    def _make_executor(self) -> Executor:
+        options = self._options
+        return Executor(self.plan, options.batch_size, options.num_threads, options.prefetch)
 
     def reset(self) -> None:
         """Begin the next epoch, after StopIteration or in the middle of one."""
@@ -395,21 +382,21 @@ class Pipeline(Definition):
 
     # ── about readers ────────────────────────────────────────────────────────────────────────────
 
+    def reader_meta(self, name: str | None = None) -> Any:
+        """What is known of a reader's data (see `ReaderMeta`), or of all readers' by name."""
+        sources = [slots for stage in self.plan.stages for slots in stage.sources]
+        found = {s.node.label: s.source.meta() for s in sources if s.source is not None}
+        readers = {label: meta for label, meta in found.items() if meta is not None}
+        if name is not None and name not in readers:
+            raise ArgumentError(f"there is no reader named '{name}'{suggestion(name, readers)}")
+        return readers if name is None else readers[name]
+
     def epoch_size(self, name: str | None = None) -> Any:
         """The number of samples in an epoch of a reader, or of all readers by name."""
-        return self._about_readers(name, {})
-
-    def reader_meta(self, name: str | None = None) -> Any:
-        """What is known of a reader's data, or of all readers' by name."""
-        return self._about_readers(name, {})
-
-    @staticmethod
-    def _about_readers(name: str | None, readers: Mapping[str, Any]) -> Any:
         if name is None:
-            return dict(readers)
-        if name not in readers:
-            raise ArgumentError(f"the pipeline has no reader named '{name}'")
-        return readers[name]
+            return {label: self.epoch_size(label) for label in self.reader_meta()}
+        meta = self.reader_meta(name)
+        return meta["epoch_size_padded" if meta["pad_last_batch"] else "epoch_size"]
 
     def __enter__(self) -> Self:
         super().__enter__()

@@ -78,8 +78,8 @@ class Executor:
         """Begin the next epoch of the sources. All runs must be over."""
         for stage in self.plan.stages:
             for slots in stage.sources:
-                assert slots.node.source is not None
-                slots.node.source.reset()
+                assert slots.source is not None
+                slots.source.reset()
         self._ended = False
 
     def close(self) -> None:
@@ -113,23 +113,25 @@ class Executor:
             for slots in self.plan.fed:
                 columns[slots.outputs[0]] = run.fed[slots.node]
             for slots in sources:
-                columns.update(zip(slots.outputs, self._read_one(slots.node, run), strict=True))
+                columns.update(zip(slots.outputs, self._read_one(slots, run), strict=True))
             size = _common_size([len(batch) for batch in columns.values()] or [self._batch_size])
             run.begin(columns, size, self._slabs)
         except BaseException as error:  # whatever the user's source raises belongs to this run
             run.error = error
 
-    def _read_one(self, node: Node, run: Run) -> Sequence[Batch]:
-        assert node.source is not None
+    def _read_one(self, slots: SourceSlots, run: Run) -> Sequence[Batch]:
+        assert slots.source is not None
         if self._ended:
             raise EndOfData
         try:
-            request = Request(self._batch_size, run.place.batch, run.place.epoch)
-            return node.source.read(request)
+            place = run.place
+            request = Request(self._batch_size, place.batch, place.epoch, slots.key)
+            return slots.source.read(request)
         except StopIteration:
             self._ended = True
             raise EndOfData from None
         except Exception as error:
+            node = slots.node
             reason = str(error) if isinstance(error, SourceError) else repr(error)
             raise SourceError(
                 f"{node.operator.name} '{node.label}' defined at {node.origin}: {reason}"

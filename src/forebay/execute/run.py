@@ -221,7 +221,7 @@ class Run:
                         zip(self._targets, self._plan.outputs, strict=True)
                     )
                 )
-            except ForebayError as error:
+            except Exception as error:  # whoever waits must be told, whatever it was
                 self.error = error
         self.rows = []
         self._targets = []

@@ -13,7 +13,13 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from forebay.execute.channel import Closed
+
 _alive: weakref.WeakSet[Scope] = weakref.WeakSet()
+
+
+class _Thread(threading.Thread):
+    """A thread of a scope."""
 
 
 class Scope:
@@ -29,11 +35,11 @@ class Scope:
         _alive.add(self)
 
     def start(self, run: Callable[[], None], name: str) -> None:
-        """Run a function in a thread of this scope."""
-        thread = threading.Thread(target=run, name=f"forebay {self.name} {name}", daemon=True)
+        """Run a function in a thread of this scope. Raises Closed."""
+        thread = _Thread(target=run, name=f"forebay {self.name} {name}", daemon=True)
         with self._lock:
             if self._closed:
-                raise RuntimeError("the scope is closed")
+                raise Closed
             self._threads = [*(t for t in self._threads if t.is_alive()), thread]
             thread.start()
 
@@ -53,6 +59,19 @@ class Scope:
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join()
+
+
+def close_after(owner: object, close: Callable[[], object]) -> Callable[[], object]:
+    """Have `close` called once `owner` is garbage, or when the returned function is called."""
+    return weakref.finalize(owner, _close, close)
+
+
+def _close(close: Callable[[], object]) -> None:
+    if isinstance(threading.current_thread(), _Thread):
+        # The garbage collector came by here, maybe inside a lock that `close` needs.
+        threading.Thread(target=close, name="forebay end", daemon=True).start()
+    else:
+        close()
 
 
 def _close_all() -> None:

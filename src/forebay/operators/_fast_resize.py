@@ -45,13 +45,16 @@ def fast_resize(
     if not 1 <= channels <= 4 or 0 in data.shape or 0 in (y.size, x.size):
         return NotImplemented
     kinds = {interpolation.filter(span.scale) for span in (y, x)}
-    if INTERP_NN in kinds:
-        return NotImplemented
     bilinear = kinds <= set(BILINEAR)
     widened = interpolation.antialias and max(abs(y.scale), abs(x.scale)) > 1
     whole = _is_whole(y, data.shape[0]) and _is_whole(x, data.shape[1])
+    nearest = kinds == {INTERP_NN} and whole and _picks_alike(y, x, data.shape)
+    if INTERP_NN in kinds and not nearest:
+        return NotImplemented
     result = into((y.size, x.size, channels), np.uint8)
-    if bilinear and widened and whole:
+    if nearest:
+        _nearest(data, y, x, result)
+    elif bilinear and widened and whole:
         _antialiased(data, y, x, result)
     elif bilinear and not widened and whole and _needs_no_neighbours(y, x, data.shape):
         _bilinear(data, y, x, result)
@@ -101,6 +104,25 @@ def flat(picture: Array) -> Array:
 def _bilinear(data: Sample, y: Span, x: Span, result: Array) -> None:
     cv2.resize(_region(data, y, x), (x.size, y.size), dst=flat(result))
     _mirror(result, y, x)
+
+
+def _nearest(data: Sample, y: Span, x: Span, result: Array) -> None:
+    size = (x.size, y.size)
+    cv2.resize(_region(data, y, x), size, dst=flat(result), interpolation=cv2.INTER_NEAREST_EXACT)
+    _mirror(result, y, x)
+
+
+def _picks_alike(y: Span, x: Span, shape: tuple[int, ...]) -> bool:
+    return all(_picks_defined(span, n) for span, n in zip((y, x), shape, strict=False))
+
+
+@functools.lru_cache(maxsize=1024)
+def _picks_defined(span: Span, extent: int) -> bool:
+    """Whether OpenCV picks the defined neighbours. It does unless two of them are equally near."""
+    positions = np.arange(*_ordered(span))[None]
+    found = cv2.resize(positions, (span.size, 1), interpolation=cv2.INTER_NEAREST_EXACT)[0]
+    defined = axis_taps(span, extent, INTERP_NN, antialias=False).indices[:, 0]
+    return np.array_equal(found[::-1] if span.end < span.start else found, defined)
 
 
 def _warped(data: Sample, y: Span, x: Span, result: Array) -> None:

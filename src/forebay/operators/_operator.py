@@ -88,7 +88,8 @@ class Operator:
 
     @property
     def uses_rng(self) -> bool:
-        return Rng in specials(self.body)
+        """Whether it draws random numbers; every source may."""
+        return self.schema.level == "source" or Rng in specials(self.body)
 
     def outputs(self, arguments: Mapping[str, Any]) -> int:
         """How many outputs it has, given its constant arguments."""

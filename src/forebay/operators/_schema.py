@@ -18,6 +18,7 @@ import torch
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError, UnknownArgumentError
 from forebay.operators._rng import Rng
+from forebay.operators._source import Source
 from forebay.types import (
     Arguments,
     Between,
@@ -207,7 +208,8 @@ class Schema:
 
     Attributes:
         name: dotted, as under ``fn``.
-        level: ``"sample"`` or ``"batch"``: what its kernels are called with.
+        level: ``"sample"`` or ``"batch"``: what its kernels are called with; ``"source"`` if its
+            function is called once, with its arguments, and gives a Source.
         min_inputs, max_inputs: how many positional inputs it takes.
         arguments: by name, those of argument groups among them.
         groups: parameter name → dataclass, for the argument groups that kernels get.
@@ -277,12 +279,14 @@ def read_schema(name: str, function: Callable[..., Any]) -> Schema:
             )
     returned = hints["return"]
     outputs, result = _outputs(returned)
-    batch = Batch in (*kinds, result)
+    level = "batch" if Batch in (*kinds, result) else "sample"
+    if isinstance(result, type) and issubclass(result, Source):
+        level = "source"
     if any(kind not in (Sample, Batch) for kind in kinds):
         raise TypeError(f"operator {name}: positional parameters are Sample or Batch")
     return Schema(
         name=name,
-        level="batch" if batch else "sample",
+        level=level,
         min_inputs=least,
         max_inputs=most,
         arguments=arguments,

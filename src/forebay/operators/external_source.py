@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from forebay.batch import Sample
 from forebay.operators._operator import operator
+from forebay.operators._source import Source
 from forebay.types import DALIDataType, Layout
 
 
@@ -24,7 +24,7 @@ def external_source(
     no_copy: bool = False,
     blocking: bool = False,
     repeat_last: bool = False,
-) -> tuple[Sample, ...]:
+) -> Source:
     """A batch that comes from the user's code.
 
     Args:
@@ -36,4 +36,4 @@ def external_source(
         blocking: `run` waits for data that another thread feeds, rather than to raise an error.
         repeat_last: use the last batch again when nothing new was fed.
     """
-    raise AssertionError("the executor gives the data")
+    raise AssertionError("forebay.define.external_source makes the source")
