@@ -4,7 +4,7 @@
 
 The work is the same for all peers: read a file, decode it, take a random resized crop of 224 × 224
 (bilinear; without antialiasing, or with `--antialias`), mirror half of the images, normalise, and
-give float32 CHW batches of 64. The peers take turns, each in a process of its own, `--rounds` times;
+give float32 CHW batches of 64. The peers take turns, each in its own process, `--rounds` times;
 medians are reported. CPU seconds are those of the whole process tree while images flow, start-up
 excluded. Needs the packages of the extra `bench`.
 """

@@ -169,7 +169,7 @@ class Batch(Sequence[torch.Tensor]):
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> np.ndarray[Any, Any]:
         array = self.as_array()
-        return array if dtype is None else array.astype(dtype)
+        return np.array(array, dtype, copy=copy)
 
     def __repr__(self) -> str:
         shapes = str(list(self.shape()[0])) if self.samples and self.is_dense_tensor() else "ragged"

@@ -79,6 +79,10 @@ class SourceError(ForebayError):
     """A source of data gave something that cannot be used, or nothing at all."""
 
 
+class ReaderError(OperatorError, SourceError):
+    """A reader failed to load one sample. The cause is chained."""
+
+
 class UnknownInputError(SourceError, KeyError):
     """A pipeline has no input of this name. Also a `KeyError`, as in DALI."""
 

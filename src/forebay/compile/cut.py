@@ -18,25 +18,31 @@ from forebay.compile.graph import needed_nodes
 from forebay.compile.place import check_devices
 from forebay.compile.plan import Instruction, Phase, Plan, SourceSlots, Stage
 from forebay.define.node import DataNode, Node
-from forebay.errors import GraphError
+from forebay.errors import GraphError, SourceError
 from forebay.operators._operator import Call, as_outputs
 from forebay.operators._rng import node_key
+from forebay.operators._source import DeferredSource, Loading, Source
 
 Slot = tuple[Node, int]
+TICKET = -1
+"""The index of the slot that the tickets of a deferred source lie in."""
 
 
-def make_plan(outputs: Sequence[DataNode], sinks: Sequence[DataNode], seed: int) -> Plan:
+def make_plan(
+    outputs: Sequence[DataNode], sinks: Sequence[DataNode], seed: int, owner: object = None
+) -> Plan:
     """Compile a graph.
 
     Args:
         outputs: what the pipeline gives.
         sinks: nodes that are kept besides.
         seed: of the pipeline.
+        owner: the token of the pipeline, which nodes written in its definition have.
 
     Raises:
         DefinitionError: what can be known to be wrong before data is there.
     """
-    nodes = needed_nodes([*outputs, *sinks]) if outputs else needed_nodes(outputs)
+    nodes = needed_nodes([*outputs, *sinks] if outputs else [], owner)
     check_devices(nodes)
     slots: dict[Slot, int] = {}
     for node in nodes:
@@ -44,15 +50,19 @@ def make_plan(outputs: Sequence[DataNode], sinks: Sequence[DataNode], seed: int)
             slots[node, index] = len(slots)
     kept = tuple(slots[o.node, o.index] for o in outputs)
     constants, running = _fold(nodes, slots)
-    sources = [n for n in running if n.is_source]
+    sources = {n: None if _is_fed(n) else _open(n) for n in running if n.is_source}
+    deferred = [n for n, source in sources.items() if isinstance(source, DeferredSource)]
+    for node in deferred:
+        slots[node, TICKET] = len(slots)
     stages = _stages(_phases([n for n in running if not n.is_source]))
     stages[0].sources = [n for n in sources if not _is_fed(n)]
+    stages[0].load(deferred)
     keys = {
         node: node_key(seed, ordinal) if node.seed is None else node_key(node.seed, -1)
         for ordinal, node in enumerate(n for n in nodes if n.operator.uses_rng)
     }
     last_use = _last_uses(stages, slots, set(kept))
-    make = _Maker(slots, keys, last_use, kept)
+    make = _Maker(slots, keys, last_use, kept, sources)
     return Plan(
         stages=tuple(stage.freeze(make) for stage in stages),
         outputs=kept,
@@ -84,6 +94,16 @@ def _fold(nodes: Sequence[Node], slots: Mapping[Slot, int]) -> tuple[dict[int, S
 
 def _is_fed(node: Node) -> bool:
     return node.operator.name == "external_source" and node.source is None
+
+
+def _open(node: Node) -> Source:
+    if node.source is not None:
+        return node.source
+    try:
+        source: Source = Call(node.operator, node.constants).run(())
+    except (ValueError, OSError, SourceError) as error:
+        raise GraphError(f"fn.{node.operator.name} at {node.origin}: {error}") from error
+    return source
 
 
 @dataclass
@@ -125,6 +145,14 @@ class _DraftStage:
     ordered: list[Node] = field(default_factory=list)
     phases: list[_DraftPhase] = field(default_factory=list)
 
+    def load(self, nodes: Sequence[Node]) -> None:
+        """Begin with loading the samples of these sources, one by one."""
+        if not nodes:
+            return
+        if not self.phases or self.phases[0].kind != "samples":
+            self.phases.insert(0, _DraftPhase("samples"))
+        self.phases[0].nodes[:0] = nodes
+
     def freeze(self, make: _Maker) -> Stage:
         return Stage(
             sources=tuple(make.source(n) for n in self.sources),
@@ -157,6 +185,8 @@ def _last_uses(
         for node in (*stage.ordered, *(n for phase in stage.phases for n in phase.nodes)):
             for used in (*node.inputs, *node.varying.values()):
                 last[slots[used.node, used.index]] = node
+            if (node, TICKET) in slots:
+                last[slots[node, TICKET]] = node
             for index in range(node.outputs):
                 last.setdefault(slots[node, index], node)
     frees: dict[Node, list[int]] = {}
@@ -175,26 +205,33 @@ class _Maker:
         keys: Mapping[Node, int],
         frees: Mapping[Node, Sequence[int]],
         kept: tuple[int, ...],
+        sources: Mapping[Node, Source | None],
     ) -> None:
         self._slots = slots
+        self._sources = sources
         self._keys = keys
         self._frees = frees
         self._kept = kept
 
     def source(self, node: Node) -> SourceSlots:
-        source = node.source
-        if source is None and not _is_fed(node):
-            try:
-                source = Call(node.operator, node.constants).run(())
-            except (ValueError, OSError) as error:
-                raise GraphError(f"fn.{node.operator.name} at {node.origin}: {error}") from error
-        return SourceSlots(node, self._outputs(node), source, self._keys[node])
+        source = self._sources[node]
+        deferred = isinstance(source, DeferredSource)
+        filled = (self._slots[node, TICKET],) if deferred else self._outputs(node)
+        return SourceSlots(node, filled, source, self._keys[node])
 
     def instruction(self, node: Node) -> Instruction:
+        source = self._sources.get(node)
+        call: Call | Loading
+        if isinstance(source, DeferredSource):
+            call = Loading(source)
+            inputs: tuple[int, ...] = (self._slots[node, TICKET],)
+        else:
+            call = Call(node.operator, node.constants, list(node.varying))
+            inputs = tuple(self._slots[i.node, i.index] for i in node.inputs)
         return Instruction(
             node=node,
-            call=Call(node.operator, node.constants, list(node.varying)),
-            inputs=tuple(self._slots[i.node, i.index] for i in node.inputs),
+            call=call,
+            inputs=inputs,
             values=tuple(self._slots[v.node, v.index] for v in node.varying.values()),
             outputs=self._outputs(node),
             frees=tuple(self._frees.get(node, ())),

@@ -8,11 +8,16 @@ from forebay.define.node import DataNode, Node
 from forebay.errors import GraphError
 
 
-def needed_nodes(outputs: Sequence[DataNode]) -> list[Node]:
+def needed_nodes(outputs: Sequence[DataNode], owner: object = None) -> list[Node]:
     """All nodes that the outputs depend on, in the order of their creation.
 
+    Args:
+        outputs: of the pipeline; and nodes that are kept besides.
+        owner: the pipeline's token.
+
     Raises:
-        GraphError: two nodes have one name, or there are no outputs.
+        GraphError: two nodes have one name, one was written in the definition of another pipeline,
+            or there are no outputs.
     """
     if not outputs:
         raise GraphError("the pipeline has no outputs; return at least one node")
@@ -26,6 +31,11 @@ def needed_nodes(outputs: Sequence[DataNode]) -> list[Node]:
     nodes = sorted(found, key=lambda node: node.serial)
     names: dict[str, Node] = {}
     for node in nodes:
+        if node.owner not in (None, owner):
+            raise GraphError(
+                f"{node.operator.name} at {node.origin} belongs to another pipeline; write the "
+                f"node in the definition of the pipeline that uses it"
+            )
         if node.name is not None and names.setdefault(node.name, node) is not node:
             raise GraphError(
                 f"two nodes are named '{node.name}': at {names[node.name].origin} and {node.origin}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forebay.batch import Sample
 from forebay.define.node import Node
 from forebay.operators._operator import Call
-from forebay.operators._source import Source
+from forebay.operators._source import Loading, Source
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Instruction:
 
     Attributes:
         node: what it does, for messages.
-        call: the operator with its constants.
+        call: the operator with its constants, or what loads a source's sample.
         inputs: slots of the positional inputs.
         values: slots of the arguments that vary by sample.
         outputs: slots for the results.
@@ -27,7 +27,7 @@ class Instruction:
     """
 
     node: Node
-    call: Call
+    call: Call | Loading
     inputs: tuple[int, ...]
     values: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -53,6 +53,7 @@ class SourceSlots:
     """A source node and the slots that its outputs fill.
 
     Attributes:
+        outputs: those of the node; one for the tickets of a source whose samples the pool loads.
         source: what is read; None if the node is fed by hand.
         key: of the source's random numbers.
     """

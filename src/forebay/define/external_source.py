@@ -20,7 +20,7 @@ from forebay.errors import ArgumentError, PlacementError, SourceError, UnknownAr
 from forebay.operators._schema import suggestion
 from forebay.operators._source import Request, Source
 from forebay.operators.external_source import external_source as operator
-from forebay.types import BatchInfo, DALIDataType, SampleInfo, data_type
+from forebay.types import BatchInfo, SampleInfo, data_type
 
 _HINTS = ("cuda_stream", "use_copy_kernel", "prefetch_queue_depth", "bytes_per_sample_hint")
 
@@ -41,6 +41,7 @@ def external_source(
     no_copy: bool | None = None,
     blocking: bool | None = None,
     repeat_last: bool = False,
+    preserve: bool | None = None,
     **hints: Any,
 ) -> DataNode | list[DataNode]:
     """Data from the user's Python code.
@@ -62,6 +63,7 @@ def external_source(
         no_copy: the data is not copied; it must not be changed until its batch is done.
         blocking: `run` waits until another thread has fed the data.
         repeat_last: when nothing new was fed, use the last batch again.
+        preserve: read the source even if no output needs it.
         hints: cuda_stream, use_copy_kernel, prefetch_queue_depth and bytes_per_sample_hint are
             accepted and have no effect.
 
@@ -71,30 +73,11 @@ def external_source(
     Raises:
         ArgumentError: arguments that are unknown, or do not go together.
     """
-    for hint in hints:
-        if hint not in _HINTS:
-            known = (*inspect.signature(external_source).parameters, *_HINTS)
-            raise UnknownArgumentError(
-                f"external_source has no argument '{hint}'{suggestion(hint, known)}"
-            )
-    if device not in ("cpu", "gpu"):
-        raise PlacementError(f"fn.external_source runs on cpu or gpu, but device={device!r}")
-    if parallel:
-        raise ArgumentError(
-            "external_source(parallel=True) is not in this version; leave it out, or load the data "
-            "in DataLoader workers through forebay.torch.proxy"
-        )
-    if source is None and cycle:
-        raise ArgumentError("'cycle' is for iterables, but there is no source")
-    if source is None and num_outputs is not None:
-        raise ArgumentError(
-            "The parameter ``num_outputs`` is only valid when using ``source`` to provide data. "
-            "Without a source, write one external_source for each input"
-        )
+    _check(source, num_outputs, cycle, device, hints, parallel=bool(parallel))
     count = num_outputs or 1
     forms = [
-        Form(each_layout, None if each_dtype is None else data_type(each_dtype), each_ndim)
-        for each_layout, each_dtype, each_ndim in zip(
+        Form(*each)
+        for each in zip(
             _spread(layout, count, "layout"),
             _spread(dtype, count, "dtype"),
             _spread(ndim, count, "ndim"),
@@ -124,20 +107,52 @@ def external_source(
         outputs=count,
         origin=caller(),
         name=name,
+        preserve=bool(preserve),
         source=feeder,
     )
     results = [r if device == "cpu" else r.gpu() for r in node.results()]
     return results[0] if num_outputs is None else results
 
 
+def _check(
+    source: Any,
+    num_outputs: int | None,
+    cycle: bool | str | None,
+    device: str,
+    hints: Mapping[str, Any],
+    *,
+    parallel: bool,
+) -> None:
+    for hint in hints:
+        if hint not in _HINTS:
+            known = (*inspect.signature(external_source).parameters, *_HINTS)
+            raise UnknownArgumentError(
+                f"external_source has no argument '{hint}'{suggestion(hint, known)}"
+            )
+    if device not in ("cpu", "gpu"):
+        raise PlacementError(f"fn.external_source runs on cpu or gpu, but device={device!r}")
+    if parallel:
+        raise ArgumentError(
+            "external_source(parallel=True) is not in this version; leave it out, or load the data "
+            "in DataLoader workers through forebay.torch.proxy"
+        )
+    if source is None and cycle:
+        raise ArgumentError("'cycle' is for iterables, but there is no source")
+    if source is None and num_outputs is not None:
+        raise ArgumentError(
+            "The parameter ``num_outputs`` is only valid when using ``source`` to provide data. "
+            "Without a source, write one external_source for each input"
+        )
+
+
 class Form:
     """What samples of one output must look like, and how Python data becomes samples."""
 
-    def __init__(self, layout: str | None, dtype: DALIDataType | None, ndim: int | None) -> None:
+    def __init__(self, layout: str | None, dtype: Any, ndim: int | None) -> None:
         if layout and ndim is not None and len(layout) != ndim:
             raise ArgumentError(f"the layout {layout!r} has not {ndim} axes")
         self.layout = layout or ""
-        self.dtype = dtype
+        self.dtype = None if dtype is None else data_type(dtype)
         self.ndim = len(layout) if layout and ndim is None else ndim
 
     def batch(self, data: Any, *, copy: bool = True) -> Batch:
@@ -301,8 +316,11 @@ class PythonSource(Source):
         self._as_tuple = as_tuple
         self._batch = batch
         self._copy = copy
+        self._over = False
 
     def read(self, request: Request) -> Sequence[Batch]:
+        if self._over:
+            raise StopIteration
         data = self._give(request, None) if self._batch else self._read_rows(request)
         count = len(self._forms)
         if not self._as_tuple:
@@ -332,6 +350,7 @@ class PythonSource(Source):
         except StopIteration:
             if not rows:
                 raise
+            self._over = True
         return rows
 
     @staticmethod
@@ -344,4 +363,5 @@ class PythonSource(Source):
         return found
 
     def reset(self) -> None:
+        self._over = False
         self._give.reset()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from forebay.define.current import current
 from forebay.define.origin import Origin
 from forebay.errors import NodeUseError
 from forebay.operators._operator import Operator
@@ -30,10 +31,11 @@ class Node:
         outputs: how many it has.
         name: unique within a pipeline; None for a name made of the operator's and a number.
         seed: of its random numbers; None to follow the pipeline's.
-        preserve: keep it even if no output needs it.
+        preserve: keep it even if no output needs it. Operators with hidden state are always kept.
         origin: the user's line.
         source: for an external source, where its data comes from; None if it is fed by hand.
         serial: order of creation.
+        owner: the token of the pipeline in whose definition it was written, or None.
     """
 
     operator: Operator
@@ -48,6 +50,12 @@ class Node:
     preserve: bool = False
     source: Source | None = None
     serial: int = field(default_factory=lambda: next(_serial))
+    owner: object = field(default_factory=lambda: getattr(current(), "token", None))
+
+    def __post_init__(self) -> None:
+        pipeline = current()
+        if pipeline is not None and (self.preserve or self.operator.ordered):
+            pipeline.add_sink(DataNode(self))
 
     @property
     def is_source(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Self
@@ -10,13 +9,15 @@ from typing import Any, Self
 from forebay.batch import Batch
 from forebay.compile.cut import make_plan
 from forebay.compile.plan import Plan
-from forebay.define.definition import (
-    Definition,
+from forebay.define.definition import Definition
+from forebay.define.node import Node
+from forebay.define.options import (
+    Configured,
     check_output_forms,
     make_options,
     not_in_this_version,
 )
-from forebay.define.node import Node
+from forebay.deliver.feed import Feed, set_layout
 from forebay.errors import ArgumentError, ForebayError, GraphError, SourceError, UnknownInputError
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
@@ -25,7 +26,7 @@ from forebay.operators._schema import suggestion
 from forebay.types import PipelineAPIType
 
 
-class Pipeline(Definition):
+class Pipeline(Configured, Definition):
     """A graph of operators, and its execution.
 
     Batches are prepared ahead of their use, in threads that end when the pipeline is closed or
@@ -81,51 +82,38 @@ class Pipeline(Definition):
         super().__init__()
         if enable_checkpointing or checkpoint is not None:
             not_in_this_version("enable_checkpointing", "leave it out")
+        hints = {
+            "exec_pipelined": exec_pipelined,
+            "exec_async": exec_async,
+            "exec_separated": isinstance(prefetch_queue_depth, dict),
+            "exec_dynamic": exec_dynamic,
+            "set_affinity": set_affinity,
+            "max_streams": max_streams,
+            "default_cuda_stream_priority": default_cuda_stream_priority,
+            "enable_memory_stats": enable_memory_stats,
+            "py_num_workers": py_num_workers,
+            "py_start_method": py_start_method,
+            "stream_policy": stream_policy,
+            "concurrency": concurrency,
+            "is_restored_from_checkpoint": False,
+        }
+        forms = (output_dtype, output_ndim, output_layout)
         self._options = make_options(
-            batch_size,
-            num_threads,
-            device_id,
-            seed,
-            prefetch_queue_depth,
-            ahead=exec_pipelined and exec_async,
+            batch_size, num_threads, device_id, seed, prefetch_queue_depth, forms, hints
         )
-        self._output_forms = (output_dtype, output_ndim, output_layout)
         self._plan: Plan | None = None
         self._executor: Executor | None = None
         self._end: Callable[[], object] = lambda: None
         self._api: PipelineAPIType | None = None
         self._epoch = 0
         self._iteration = 0
+        self._taken = 0  # of all epochs together; readers go by it
+        self._ended = False
+        self._setup_ended = False
         self._runs: deque[Run] = deque()
-        self._fed: dict[str, deque[Batch]] = {}
-        self._last_fed: dict[str, Batch] = {}
-        self._was_fed = threading.Condition()
+        self._feed = Feed()
 
     # ── what it is ───────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def max_batch_size(self) -> int:
-        return self._options.batch_size
-
-    @property
-    def batch_size(self) -> int:
-        return self._options.batch_size
-
-    @property
-    def num_threads(self) -> int:
-        return self._options.num_threads
-
-    @property
-    def device_id(self) -> int | None:
-        return self._options.device_id
-
-    @property
-    def seed(self) -> int:
-        return self._options.seed
-
-    @property
-    def prefetch_queue_depth(self) -> int:
-        return self._options.prefetch
 
     @property
     def num_outputs(self) -> int:
@@ -135,30 +123,22 @@ class Pipeline(Definition):
     def plan(self) -> Plan:
         """What will run; ``print(pipeline.plan)`` shows it as a table."""
         if self._plan is None:
-            nodes = self.output_nodes
-            check_output_forms(len(nodes), *self._output_forms)
-            self._plan = make_plan(nodes, self.sinks, self.seed)
+            self._output_forms()
+            self._plan = make_plan(self.output_nodes, self.sinks, self.seed, self.token)
         return self._plan
 
-    @property
-    def output_dtype(self) -> Any:
-        """What was demanded of the outputs' element types: one each."""
-        return [form[0] for form in check_output_forms(self.num_outputs, *self._output_forms)]
+    def _output_forms(self) -> list[tuple[Any, ...]]:
+        return check_output_forms(self.num_outputs, *self._options.forms)
 
-    @property
-    def output_ndim(self) -> Any:
-        return [form[1] for form in check_output_forms(self.num_outputs, *self._output_forms)]
+    def output_dtype(self) -> list[Any]:
+        """What was demanded of the outputs' element types: one each, None for nothing."""
+        return [dtype for dtype, _, _ in self._output_forms()]
 
-    @property
-    def output_layout(self) -> Any:
-        return [form[2] for form in check_output_forms(self.num_outputs, *self._output_forms)]
+    def output_ndim(self) -> list[Any]:
+        return [ndim for _, ndim, _ in self._output_forms()]
 
-    def __repr__(self) -> str:
-        options = self._options
-        return (
-            f"<{type(self).__name__} batch_size={options.batch_size} "
-            f"num_threads={options.num_threads} device_id={options.device_id} seed={options.seed}>"
-        )
+    def output_layout(self) -> list[Any]:
+        return [layout for _, _, layout in self._output_forms()]
 
     # ── its life ─────────────────────────────────────────────────────────────────────────────────
 
@@ -170,6 +150,7 @@ class Pipeline(Definition):
         """
         if self._executor is None:
             self._executor = self._make_executor()
+            self._executor.seek(self._taken)
             # The executor must not keep the pipeline alive, nor outlive it.
             self._end = close_after(self, self._executor.close)
 
@@ -178,7 +159,7 @@ class Pipeline(Definition):
         self._executor = None
         self._end()
         self._runs.clear()
-        self._fed.clear()
+        self._feed.clear()
 
     def new_executor(self) -> Executor:
         """One more executor of the same plan, for a server. The caller feeds and closes it."""
@@ -191,18 +172,27 @@ class Pipeline(Definition):
 
     def reset(self) -> None:
         """Begin the next epoch, after StopIteration or in the middle of one."""
+        self.seek(self._taken, self._epoch + 1, 0)
+
+    def seek(self, taken: int, epoch: int, iteration: int) -> None:
+        """Go on at another place; what was prepared is dropped.
+
+        Args:
+            taken: batches of all epochs together; readers go by it.
+            epoch, iteration: of the next batch; external sources and random numbers go by them.
+        """
         for run in self._runs:
             run.passed[-1].wait()
         self._runs.clear()
-        self._fed.clear()
         if self._executor is not None:
             self._executor.restart()
-        self._epoch += 1
-        self._iteration = 0
+            self._executor.seek(taken)
+        self._taken, self._epoch, self._iteration = taken, epoch, iteration
+        self._ended = self._setup_ended = False
 
     def empty(self) -> bool:
         """Whether no batch is being prepared or waits to be taken."""
-        return not self._runs
+        return not self._runs or self._ended
 
     # ── feeding ──────────────────────────────────────────────────────────────────────────────────
 
@@ -233,16 +223,13 @@ class Pipeline(Definition):
         node = self._input(name)
         batch = node.constants["form"].batch(data, copy=not node.constants["no_copy"])
         if layout is not None:
-            for sample in batch.samples:
-                sample.layout = layout
+            set_layout(name, batch, layout)
         if not 0 < len(batch) <= self.max_batch_size:
             raise SourceError(
                 f"input '{name}' was fed {len(batch)} samples for a batch of 1 to "
                 f"{self.max_batch_size} (the pipeline's batch_size)"
             )
-        with self._was_fed:
-            self._fed.setdefault(name, deque()).append(batch)
-            self._was_fed.notify_all()
+        self._feed.put(name, batch)
 
     def _input(self, name: str) -> Node:
         inputs = self.inputs()
@@ -286,14 +273,17 @@ class Pipeline(Definition):
     def _prefetch(self) -> None:
         if not self._runs:
             self._schedule()
-        while len(self._runs) < self._options.prefetch and self._can_schedule():
-            self._schedule()
+        try:
+            while len(self._runs) < self._options.prefetch and self._can_schedule():
+                self._schedule()
+        except StopIteration:
+            return  # of iter_setup; what is scheduled comes first
 
     def _can_schedule(self) -> bool:
         """Whether a batch can be prepared ahead: what is fed by hand must be there."""
         if type(self).iter_setup is not Pipeline.iter_setup:
             return True
-        return all(self._fed.get(name) for name in self.inputs())
+        return self._feed.is_there(self.inputs())
 
     def schedule_run(self) -> None:
         """Begin the next batch, without a wait for it."""
@@ -328,24 +318,19 @@ class Pipeline(Definition):
     def _schedule(self) -> None:
         self.build()
         assert self._executor is not None
-        self.iter_setup()
-        fed = {node: self._next_fed(name, node) for name, node in self.inputs().items()}
+        self._setup()
+        fed = self._feed.take(self.inputs())
         self._runs.append(self._executor.submit(Place(self._epoch, self._iteration), fed))
         self._iteration += 1
 
-    def _next_fed(self, name: str, node: Node) -> Batch:
-        with self._was_fed:
-            waiting = self._fed.setdefault(name, deque())
-            while not waiting and node.constants["blocking"]:
-                self._was_fed.wait()
-            if waiting:
-                self._last_fed[name] = waiting.popleft()
-            elif not (node.constants["repeat_last"] and name in self._last_fed):
-                raise SourceError(
-                    f"input '{name}' (external_source at {node.origin}) was not fed: call "
-                    f"feed_input('{name}', data) or run({name}=data) before each batch"
-                )
-            return self._last_fed[name]
+    def _setup(self) -> None:
+        """Call `iter_setup`, which may end the epoch; then not again before `reset`."""
+        if not self._setup_ended:
+            try:
+                return self.iter_setup()
+            except StopIteration:
+                self._setup_ended = True
+        raise StopIteration("iter_setup has ended the epoch; reset() begins the next one")
 
     def _take(self) -> tuple[Batch, ...]:
         if not self._runs:
@@ -354,20 +339,21 @@ class Pipeline(Definition):
         try:
             outputs = run.result()
         except EndOfData:  # it stays: what was scheduled after the end is at its end too
+            self._ended = True
             raise StopIteration("the sources' epoch is over; reset() begins the next one") from None
         except BaseException:
             self._runs.popleft()
+            self._taken += 1
             raise
         finally:
             del run  # a traceback keeps this frame
         self._runs.popleft()
+        self._taken += 1
         self._check_outputs(outputs)
         return outputs
 
     def _check_outputs(self, outputs: tuple[Batch, ...]) -> None:
-        for index, (batch, form) in enumerate(
-            zip(outputs, check_output_forms(len(outputs), *self._output_forms), strict=True)
-        ):
+        for index, (batch, form) in enumerate(zip(outputs, self._output_forms(), strict=True)):
             dtype, ndim, layout = form
             for what, wanted, got in (
                 ("Data type", dtype, batch.dtype),
@@ -390,6 +376,14 @@ class Pipeline(Definition):
         if name is not None and name not in readers:
             raise ArgumentError(f"there is no reader named '{name}'{suggestion(name, readers)}")
         return readers if name is None else readers[name]
+
+    def align_epochs(self, name: str) -> None:
+        """Have each epoch of a reader, and of those like it, begin a batch. Before data is read."""
+        meta = self.reader_meta(name)
+        for stage in self.plan.stages:
+            for slots in stage.sources:
+                if slots.source is not None and slots.source.meta() == meta:
+                    slots.source.align()
 
     def epoch_size(self, name: str | None = None) -> Any:
         """The number of samples in an epoch of a reader, or of all readers by name."""

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from forebay.define.call import default_device
-from forebay.define.definition import not_in_this_version
+from forebay.define.options import not_in_this_version
 from forebay.deliver.pipeline import Pipeline
-from forebay.errors import UnknownArgumentError
+from forebay.errors import ArgumentError, UnknownArgumentError
 from forebay.operators._schema import suggestion
 
 _PIPELINE = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
@@ -34,8 +34,9 @@ def pipeline_def(
     """Make a pipeline factory of a function that writes a graph and returns its outputs.
 
     Calling the factory takes the function's own arguments and, as keywords, those of `Pipeline`;
-    arguments given to the decorator are their defaults. A parameter of the function that is also
-    named like one of `Pipeline`'s gets the value too. ``device="cpu"`` is the device of operators
+    arguments given to the decorator are their defaults. A parameter of the function that is named
+    like one of `Pipeline`'s gets the value; the pipeline has it only if the decorator does not say
+    another. ``device="cpu"`` is the device of operators
     that say none, if the function has no parameter of that name.
 
     Args:
@@ -66,10 +67,12 @@ def pipeline_def(
     def factory(*args: Any, **kwargs: Any) -> Pipeline:
         for_function, for_pipeline = {}, dict(pipeline_kwargs)
         device = None if "device" in own else kwargs.pop("device", None)
+        if device not in (None, "cpu", "gpu", "mixed"):
+            raise ArgumentError(f"device is 'cpu', 'gpu' or 'mixed', but got {device!r}")
         if not takes_any:
             _refuse_unknown(fn, kwargs, own)
         for name, value in kwargs.items():
-            if name in _PIPELINE:
+            if name in _PIPELINE and not (name in own and name in pipeline_kwargs):
                 for_pipeline[name] = value
             if name in own or name not in _PIPELINE:
                 for_function[name] = value

@@ -44,7 +44,7 @@ def compare(
         Path(path).read_bytes()  # so that both trainings find them in the system's cache
     console.print(
         f"{len(pictures.training)} pictures of {len(pictures.classes)} classes to train on, "
-        f"{len(pictures.held_out)} held out, {epochs} epochs, {options.workers} workers",
+        f"{len(pictures.held_out)} held out; epochs: {epochs}, workers: {options.workers}",
         highlight=False,
     )
     samples = cache_folder() / "augmented-samples.png"

@@ -6,7 +6,6 @@ plain way is the usual one: Pillow and torchvision's transforms in DataLoader wo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,14 +138,14 @@ def _pipeline(graph: Any, options: Options) -> Any:
 def forebay_loader(pictures: Pictures, options: Options) -> Iterator[Any]:
     """Batches through the proxy."""
     with proxy.Server(_pipeline(augmented, options)) as server:
-        dataset = pictures.dataset(pictures.training, loader=os.fsencode, transform=server.proxy)
+        dataset = pictures.dataset(pictures.training, loader=str, transform=server.proxy)
         yield proxy.DataLoader(server, dataset, **options.loader_arguments())
 
 
 def held_out_batches(pictures: Pictures, options: Options) -> list[Any]:
     """The pictures that no training sees."""
     with proxy.Server(_pipeline(plain, options)) as server:
-        dataset = pictures.dataset(pictures.held_out, loader=os.fsencode, transform=server.proxy)
+        dataset = pictures.dataset(pictures.held_out, loader=str, transform=server.proxy)
         return list(proxy.DataLoader(server, dataset, batch_size=options.batch_size))
 
 

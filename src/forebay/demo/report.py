@@ -24,7 +24,7 @@ class _StateColumn(ProgressColumn):
         if state is None:
             return Text("")
         return Text(
-            f"{state.speed:4.0f} images/s  loss {state.loss:.2f}  waiting {state.wait_share:3.0%}"
+            f"{state.speed:4.0f} images/s  loss {state.loss:.2f}  waiting {state.wait_share:4.0%}"
         )
 
 
@@ -32,7 +32,7 @@ def progress_bars(console: Console) -> Progress:
     """Bars for tasks; one with a field `state` shows a training."""
     return Progress(
         TextColumn("{task.description:18}"),
-        BarColumn(bar_width=18),
+        BarColumn(bar_width=14),
         TextColumn("{task.percentage:3.0f}%"),
         _StateColumn(),
         console=console,

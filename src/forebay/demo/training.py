@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -161,8 +162,11 @@ def _accuracy(model: nn.Module, batches: Iterable[Any]) -> float:
 
 
 def _cpu_seconds() -> float | None:
-    """Of this process and of those children that have ended; None on Windows."""
-    if sys.platform == "win32":
+    """Of this process and of those children that have ended; None if workers are not counted.
+
+    Windows does not count them, and those of a fork server are its children, not ours.
+    """
+    if sys.platform == "win32" or multiprocessing.get_start_method() == "forkserver":
         return None
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system

@@ -82,6 +82,13 @@ class Executor:
                 slots.source.reset()
         self._ended = False
 
+    def seek(self, batches: int) -> None:
+        """Tell the sources how many batches were used. All runs must be over."""
+        for stage in self.plan.stages:
+            for slots in stage.sources:
+                assert slots.source is not None
+                slots.source.seek(batches)
+
     def close(self) -> None:
         """End every thread; unfinished runs end with Closed. Idempotent."""
         self._scope.close()

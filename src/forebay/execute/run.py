@@ -14,7 +14,7 @@ import torch
 from forebay.batch import Batch, Sample
 from forebay.compile.plan import Instruction, Plan
 from forebay.define.node import Node
-from forebay.errors import ForebayError, OperatorError
+from forebay.errors import ForebayError, OperatorError, ReaderError, SourceError
 from forebay.execute.memory import Slabs
 from forebay.operators._operator import as_outputs
 from forebay.operators._rng import Rng
@@ -204,7 +204,8 @@ class Run:
                 if source is None and self.sources is not None:
                     source = self.sources[number]
             node = instruction.node
-            failed = OperatorError(
+            kind = ReaderError if isinstance(cause, SourceError) else OperatorError
+            failed = kind(
                 node.operator.name, number, source, str(node.origin), _reason(cause)
             )
         failed.__cause__ = cause
@@ -253,4 +254,6 @@ class Run:
 
 def _reason(error: BaseException) -> str:
     text = str(error)
+    if isinstance(error, SourceError):  # its text says all
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from forebay.batch import Batch
+from forebay.batch import Batch, Sample
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,50 @@ class Source(ABC):
     def reset(self) -> None:
         """Begin the next epoch."""
 
+    def seek(self, batches: int) -> None:  # noqa: B027 - only sources that can be moved have it
+        """Go on as if so many batches had been used since the beginning.
+
+        It is called when batches that were read ahead have been dropped.
+        """
+
+    def align(self) -> None:  # noqa: B027 - only readers have epochs that end inside a batch
+        """Have every epoch begin a batch, as iterators with exact epochs need it.
+
+        A reader then gives batches as with `pad_last_batch`; the iterator knows which rows count.
+        """
+
     def meta(self) -> ReaderMeta | None:
         """What is known of the data; None for a source that knows nothing."""
         return None
+
+
+class DeferredSource(Source):
+    """A source that only says, batch after batch, which samples there are.
+
+    `read` gives one batch, of a ticket for each row. The pool loads the samples of the tickets, so
+    that their reading overlaps, and one that cannot be read is a failure of its row alone.
+    """
+
+    @abstractmethod
+    def load(self, ticket: Sample) -> tuple[Sample, ...]:
+        """The sample of a ticket: a Sample for each output. Called from several threads at once.
+
+        Raises:
+            SourceError: it cannot be read. The ticket's `source` then says where it is.
+        """
+
+
+class Loading:
+    """`DeferredSource.load` in the form of a call of an operator."""
+
+    uses_rng = False
+
+    def __init__(self, source: DeferredSource) -> None:
+        self._load = source.load
+
+    def run(self, inputs: Sequence[Any], *_: object) -> tuple[Sample, ...]:
+        """The outputs for the ticket, the only input."""
+        return self._load(inputs[0])
 
 
 class ReaderMeta(TypedDict):

@@ -9,6 +9,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from forebay.define.external_source import Form
 from forebay.deliver.proxy import protocol
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.reference import Call, Part, SampleRef, Ticket
-from forebay.deliver.proxy.transport import HAS_SEGMENTS, Address, Connection, Segment, connect
-from forebay.errors import RequestRefused, SourceError
+from forebay.deliver.proxy.transport import HAS_SEGMENTS, Address, Disconnected, Segment, connect
+from forebay.errors import RequestRefused, ServerStopped, SourceError
 
 Outbox = Callable[[Submit, "list[list[Sample]]"], Part]
-"""How a part leaves: gets the message without its data, and the samples of each input."""
+"""How a part leaves: gets the message without number and data, and the samples of each input."""
 
 
 class Fetch:
@@ -44,6 +45,7 @@ class Fetch:
         self._rows = itertools.count()
         self._waiting: list[weakref.ref[Call]] = []
         self._lock = threading.Lock()
+        self._pid = os.getpid()
 
     def add(self, inputs: Sequence[Sample], source: str | None) -> Call:
         call = Call(inputs, self, next(self._rows), source)
@@ -53,6 +55,11 @@ class Fetch:
 
     def send(self, calls: Sequence[Call]) -> None:
         """Send those of these calls that were not sent yet, in this order."""
+        if os.getpid() != self._pid:
+            raise RequestRefused(
+                f"the proxy was called in process {self._pid} before this one was forked from it: "
+                f"call it where its references are collated"
+            )
         with self._lock:
             self.ended = True
             unsent = list(dict.fromkeys(call for call in calls if call.part is None))
@@ -60,9 +67,16 @@ class Fetch:
                 self.client.send(self, unsent)
 
     def send_waiting(self) -> None:
-        """Send all calls whose references are still alive."""
-        alive = [call for call in (ref() for ref in self._waiting) if call is not None]
-        self.send(alive)
+        """Send all calls whose references are still alive, those that can go together together."""
+        kinds: dict[Any, list[Call]] = {}
+        for call in [ref() for ref in self._waiting]:
+            inputs = None if call is None else call.inputs
+            if call is not None and inputs is not None:
+                kind = tuple((sample.array.dtype, sample.ndim) for sample in inputs)
+                kinds.setdefault(kind, []).append(call)
+        for calls in kinds.values():
+            self.send(calls)
+        self.ended = True
 
 
 class Client:
@@ -80,7 +94,6 @@ class Client:
         self._names = names
         self._limit = limit
         self._outbox = outbox
-        self._numbers = itertools.count()
         self._batches = itertools.count()
         self._local = threading.local()
 
@@ -122,7 +135,7 @@ class Client:
                 for column, sample in zip(columns, call.inputs, strict=True):
                     column.append(sample)
             message = Submit(
-                number=next(self._numbers),
+                number=0,
                 epoch=fetch.epoch,
                 batch=fetch.batch,
                 rows=[call.row for call in group],
@@ -145,65 +158,95 @@ class RemoteOutbox:
         self._server = server
         self._address = address
         self._key = key
-        self._name = secrets.token_hex(8)
-        self._connection: Connection | None = None
+        self._line: _Line | None = None
         self._lock = threading.Lock()
-        self._segments: dict[int, Segment] = {}
-        self._segment_numbers = itertools.count()
 
     def __call__(self, message: Submit, columns: list[list[Sample]]) -> Part:
         with self._lock:
-            connection = self._connect()
-            fields = dict(vars(message))
-            size = protocol.total_size(columns)
-            fds: tuple[int, ...] = ()
-            if size < protocol.SMALL or not HAS_SEGMENTS:
-                data = bytearray(size)
-                protocol.write(columns, data)
-                fields["data"] = bytes(data)
-            else:
-                number, segment, fds, dropped = self._free_segment(size)
-                protocol.write(columns, segment.buffer)
-                segment.mark()
-                fields.update(segment=number, dropped=dropped)
-                fields["size"] = segment.size if fds else None
             try:
-                connection.send(protocol.encode(Submit(**fields)), fds)
-            finally:
-                for fd in fds:
-                    os.close(fd)
-        return Part(Ticket(self._server, self._name, message.number))
+                try:
+                    return self._send(message, columns)
+                except Disconnected:  # a server that was stopped may have started again
+                    return self._send(message, columns)
+            except Disconnected as error:
+                raise ServerStopped(f"the proxy's server is gone: {error}") from None
 
-    def _connect(self) -> Connection:
-        if self._connection is None:
-            connection = connect(self._address)
-            loader = torch.utils.data.get_worker_info() is not None
-            hello = Hello(self._key, self._name, os.getpid(), loader)
-            connection.send(protocol.encode_hello(hello))
-            self._connection = connection
-        return self._connection
+    def _send(self, message: Submit, columns: list[list[Sample]]) -> Part:
+        if self._line is None:
+            self._line = _Line(self._address, self._key)
+        try:
+            number = self._line.send(message, columns)
+        except Disconnected:
+            self._line.connection.close()
+            self._line = None
+            raise
+        return Part(Ticket(self._server, self._line.name, number))
 
-    def _free_segment(self, size: int) -> tuple[int, Segment, tuple[int, ...], list[int]]:
+
+class _Line:
+    """A connection to the server, and the segments that it knows."""
+
+    def __init__(self, address: Address, key: bytes) -> None:
+        self.name = secrets.token_hex(8)
+        self.connection = connect(address)
+        self._numbers = itertools.count()
+        self._segments: dict[int, Segment] = {}
+        self._segment_numbers = itertools.count()
+        loader = torch.utils.data.get_worker_info() is not None
+        hello = Hello(key, self.name, os.getpid(), loader)
+        self.connection.send(protocol.encode_hello(hello))
+
+    def send(self, message: Submit, columns: list[list[Sample]]) -> int:
+        """Add the number and the data to the message, and send it. Raises Disconnected.
+
+        Returns:
+            The part's number.
+        """
+        message = replace(message, number=next(self._numbers))
+        size = protocol.total_size(columns)
+        if size < protocol.SMALL or not HAS_SEGMENTS:
+            data = bytearray(size)
+            protocol.write(columns, data)
+            self.connection.send(protocol.encode(replace(message, data=bytes(data))))
+            return message.number
+        number, segment, fd, dropped = self._free_segment(size)
+        try:
+            protocol.write(columns, segment.buffer)
+            segment.mark()
+            message = replace(
+                message,
+                segment=number,
+                size=None if fd is None else segment.size,
+                dropped=dropped,
+            )
+            self.connection.send(protocol.encode(message), () if fd is None else (fd,))
+        finally:
+            if fd is not None:
+                os.close(fd)
+        return message.number
+
+    def _free_segment(self, size: int) -> tuple[int, Segment, int | None, list[int]]:
         """A segment that the server does not read, with its descriptor if it is new."""
         dropped: list[int] = []
         for number, segment in list(self._segments.items()):
             if segment.in_use:
                 continue
             if segment.size >= size:
-                return number, segment, (), dropped
+                return number, segment, None, dropped
             dropped.append(number)
             del self._segments[number]
         number = next(self._segment_numbers)
         segment, fd = Segment.create(1 << (size - 1).bit_length())
         self._segments[number] = segment
-        return number, segment, (fd,), dropped
+        return number, segment, fd, dropped
 
 
 clients: dict[str, tuple[int, Client]] = {}
 """Server name → process and client. A forked process finds its parent's and makes its own."""
 
 _making = threading.Lock()
-os.register_at_fork(after_in_child=lambda: globals().update(_making=threading.Lock()))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: globals().update(_making=threading.Lock()))
 
 
 class Proxy:
@@ -262,7 +305,7 @@ class Proxy:
         for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
             try:
                 samples.append(as_sample(value, form, copy=not no_copy))
-            except SourceError as error:
+            except (SourceError, TypeError) as error:  # TypeError: torch types that numpy lacks
                 raise RequestRefused(f"input '{name}' of the proxy: {error}") from None
         call = self.client.call(samples)
         if self._outputs == 1:

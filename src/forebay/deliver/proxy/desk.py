@@ -1,19 +1,25 @@
 """The server without its public face, so that its threads do not keep the face alive.
 
-A part is taken in by `accept`, and its entry lives as long as a reference to it may still come. An
-entry that no reference in this process holds is dropped when the connection that brought it ends,
-because a DataLoader ends a worker only when it has no use for the worker's results.
+A part is taken in by `accept`. Its entry lives until a reference to each of its rows has come, and
+as long as there is one in this process. What no reference in this process holds is dropped when the
+connection that brought it ends, because a DataLoader ends a worker only when it has no use for the
+worker's results.
+
+A worker sends a part before its reference, so the part of every reference arrives, or the end of
+its connection does: then the part gets an entry that says so. A reference may overtake its part,
+and even the connection; its reader waits for one of the two.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hmac
+import itertools
 import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,62 +28,37 @@ import numpy as np
 from forebay.batch import Batch, Sample
 from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import protocol, reference
+from forebay.deliver.proxy.entry import STOPPED, Entry, Lost
 from forebay.deliver.proxy.protocol import Hello, Submit
-from forebay.deliver.proxy.reference import BatchRef, Part, RowRef, SampleRef, Ticket
+from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef, Ticket
 from forebay.deliver.proxy.transport import Connection, Disconnected, Listener, Segment
 from forebay.deliver.ragged import Ragged, assemble
-from forebay.errors import RequestRefused, ServerStopped, WorkerDied
+from forebay.errors import ProxyError, RequestRefused, ServerStopped, WorkerDied
 from forebay.execute.channel import Closed
+from forebay.execute.executor import Executor
 from forebay.execute.run import Place, Run
 from forebay.execute.scope import Scope
 
-
-class Entry:
-    """What the server keeps of a part: how to run it, then its run.
-
-    Attributes:
-        tensors: what was made of its outputs, so that asking again gives the same.
-    """
-
-    def __init__(self, start: Callable[[], Run]) -> None:
-        self._start: Callable[[], Run] | None = start
-        self._lock = threading.Lock()
-        self._run: Run | None = None
-        self._error: Exception | None = None
-        self.tensors: dict[Any, Any] = {}
-
-    def begin(self) -> None:
-        """Begin the run, once. What goes wrong is kept for who asks for the result."""
-        with self._lock:
-            start, self._start = self._start, None
-            if start is not None:
-                try:
-                    self._run = start()
-                except Exception as error:
-                    self._error = error
-
-    def result(self) -> tuple[Batch, ...]:
-        """Wait for the outputs. Raises what the run raises; ServerStopped if it was ended."""
-        self.begin()
-        if self._error is not None:
-            raise self._error
-        assert self._run is not None
-        try:
-            return self._run.result()
-        except Closed:
-            raise ServerStopped("the server was stopped before this batch was done") from None
+_REMEMBERED = 1024
+"""So many connections that have ended are known by name."""
 
 
 class _Peer:
-    """A worker's connection: whether it still lives, and what came through it."""
+    """A worker's connection.
 
-    def __init__(self, hello: Hello, connection: Connection) -> None:
+    Attributes:
+        entries: by number: what came through it and has rows of which no reference has come.
+        arrived: how many parts came.
+        lost: once it has ended: the entry of everything that did not come.
+    """
+
+    def __init__(self, hello: Hello) -> None:
         self.client = hello.client
         self.pid = hello.pid
         self.loader = hello.loader
-        self.connection = connection
-        self.gone = False
         self.entries: dict[int, Entry] = {}
+        self.arrived = 0
+        self.lost: Lost | None = None
 
 
 class Desk:
@@ -89,52 +70,67 @@ class Desk:
         self.listener = Listener()
         self._pipeline = pipeline
         self._deterministic = deterministic
-        self._changed = threading.Condition()
+        self._life = threading.RLock()  # held while starting and stopping
+        self._changed = threading.Condition()  # guards and announces all that follows
         self._scope: Scope | None = None
+        self._executor: Executor | None = None
+        self._door_error: str | None = None
+        self._connections: set[Connection] = set()
         self._peers: dict[str, _Peer] = {}
         self._parts: weakref.WeakValueDictionary[Ticket, Part] = weakref.WeakValueDictionary()
+        self._local_numbers = itertools.count()
         self._epochs: dict[str, int] = {}
         self._begun = 0
         self._pid = os.getpid()
+        own = self._peers[""] = _Peer(Hello(self.key, "", self._pid, loader=False))
+        own.lost = _dropped()
         _desks.add(self)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def running(self) -> bool:
-        return self._scope is not None
-
     def start(self) -> None:
-        """Accept connections. Idempotent."""
-        with self._changed:
+        """Accept connections. Idempotent. Raises ProxyError in a forked child."""
+        if os.getpid() != self._pid:
+            raise ProxyError(
+                f"the server runs in process {self._pid}, and its data is taken there: a worker "
+                f"calls the proxy and returns the references"
+            )
+        if self._scope is not None:
+            return
+        with self._life:
             if self._scope is None:
-                self._pipeline.build()
-                self._scope = Scope("server")
-                self._scope.start(self._accept_all, "door")
+                self._executor = self._pipeline.new_executor()
+                self._door_error = None
+                scope = self._scope = Scope("server")
+                scope.start(partial(self._accept_all, scope), "door")
 
     def stop(self) -> None:
         """End all threads and connections, and what is being run. Idempotent."""
         if os.getpid() != self._pid:
             return
-        with self._changed:
-            scope, self._scope = self._scope, None
-            peers = list(self._peers.values())
-            self._peers.clear()
-            self._changed.notify_all()
-        if scope is None:
-            return
-        self._pipeline.close()
-        self.listener.wake()
-        for peer in peers:
-            peer.connection.close()
-        scope.close()
+        with self._life:
+            with self._changed:
+                scope, self._scope = self._scope, None
+                executor, self._executor = self._executor, None
+                connections = list(self._connections)
+                for peer in list(self._peers.values()):
+                    self._lose(peer, _from_before())
+                    peer.entries.clear()
+                self._changed.notify_all()
+            if scope is None or executor is None:
+                return
+            executor.close()
+            for connection in connections:
+                connection.end()
+            self.listener.wake()
+            scope.close()
 
     def abandon(self) -> None:
         """In a forked child: close the copies of what belongs to the parent."""
         reference.receivers.pop(self.name, None)
         self.listener.abandon()
-        for peer in list(self._peers.values()):
-            peer.connection.abandon()
+        for connection in list(self._connections):
+            connection.close()
 
     def begin_epoch(self, token: str | None = None) -> int:
         """The number of a new epoch, or of the epoch that workers call `token`."""
@@ -154,10 +150,15 @@ class Desk:
         epoch = message.epoch
         number = epoch if isinstance(epoch, int) else self.begin_epoch(epoch)
         place = Place(number, message.batch, message.rows)
-        fed = dict(zip(self._pipeline.inputs(), batches, strict=True))
-        sources = message.sources
+        fed = dict(zip(self._pipeline.inputs().values(), batches, strict=True))
+        executor, sources = self._executor, message.sources
 
-        entry = Entry(lambda: self._pipeline.submit(place, fed, sources))
+        def start() -> Run:
+            if executor is None:
+                raise Closed
+            return executor.submit(place, fed, sources)
+
+        entry = Entry(start)
         if not self._deterministic:
             entry.begin()
         return entry
@@ -165,124 +166,169 @@ class Desk:
     def take_local(self, message: Submit, columns: list[list[Sample]]) -> Part:
         """The outbox of the client in the server's own process."""
         self.start()
-        ticket = Ticket(self.name, "", message.number)
+        ticket = Ticket(self.name, "", next(self._local_numbers))
         part = Part(ticket, self.accept(message, [Batch(column) for column in columns]))
-        self._parts[ticket] = part
+        with self._changed:
+            self._parts[ticket] = part
         return part
 
-    def _accept_all(self) -> None:
-        scope = self._scope
-        while scope is not None and self._scope is scope:
-            try:
+    def _accept_all(self, scope: Scope) -> None:
+        try:
+            while True:
                 connection = self.listener.accept()
-            except Disconnected:
-                return
-            if self._scope is not scope:
-                connection.close()
-                return
-            scope.start(partial(self._serve, connection), "connection")
+                with self._changed:
+                    self._connections.add(connection)
+                    if self._scope is not scope:
+                        connection.end()
+                try:
+                    scope.start(partial(self._serve, connection, scope), "connection")
+                except Closed:
+                    self._serve(connection, scope)  # it has ended, but must be known
+                if self._scope is not scope:
+                    return
+        except Disconnected as error:
+            with self._changed:
+                self._door_error = f"the server can accept no more workers: {error}"
+                self._changed.notify_all()
 
-    def _serve(self, connection: Connection) -> None:
-        hello = self._welcome(connection)
-        if hello is None:
+    def _serve(self, connection: Connection, scope: Scope) -> None:
+        try:
+            hello = self._welcome(connection)
+            if hello is not None:
+                self._serve_peer(_Peer(hello), connection, scope)
+        finally:
+            with self._changed:
+                self._connections.discard(connection)
+            connection.end()
             connection.close()
-            return
-        peer = _Peer(hello, connection)
-        with self._changed:
-            if self._scope is None:
-                connection.close()
-                return
-            self._forget_old_peers()
-            self._peers[hello.client] = peer
-            self._changed.notify_all()
-        with contextlib.suppress(Disconnected):
-            self._receive_all(peer)
-        connection.close()
-        with self._changed:
-            peer.gone = True
-            if peer.loader:
-                peer.entries.clear()
-            self._changed.notify_all()
 
     def _welcome(self, connection: Connection) -> Hello | None:
         """The connection's first message; None if it does not show the key."""
         with contextlib.suppress(Disconnected, RequestRefused):
-            hello = protocol.decode_hello(connection.receive()[0])
+            hello = protocol.decode_hello(connection.receive(protocol.HELLO_LIMIT)[0])
             if hmac.compare_digest(hello.key, self.key):
                 return hello
         return None
 
+    def _serve_peer(self, peer: _Peer, connection: Connection, scope: Scope) -> None:
+        with self._changed:
+            self._forget_old_peers()
+            self._peers[peer.client] = peer
+            if self._scope is not scope:
+                self._lose(peer, _from_before())
+                return
+        lost = Lost(
+            WorkerDied,
+            f"the worker process {peer.pid} ended before it had sent this batch, or its DataLoader "
+            f"ended it before the batch was taken",
+        )
+        try:
+            segments: dict[int, Segment] = {}
+            while True:
+                self._receive_one(peer, connection, segments)
+        except Disconnected:
+            pass
+        except Exception as error:  # whoever waits must be told, whatever it was
+            text = f"the connection to worker process {peer.pid} failed: {error!r}"
+            lost = Lost(ProxyError, text)
+        with self._changed:
+            self._lose(peer, lost)
+            if peer.loader:
+                peer.entries.clear()
+            self._changed.notify_all()
+
+    def _lose(self, peer: _Peer, lost: Lost) -> None:
+        """Nothing more comes from a peer. Called with the lock held."""
+        if peer.lost is None:
+            peer.lost = lost
+            for part in list(self._parts.values()):
+                if part.entry is None and part.ticket.client == peer.client:
+                    part.entry = lost
+
     def _forget_old_peers(self) -> None:
-        """Keep the last few that have gone, to be able to say so."""
-        gone = [name for name, peer in self._peers.items() if peer.gone and not peer.entries]
-        for name in gone[:-64]:
+        gone = [name for name, peer in self._peers.items() if peer.lost and not peer.entries]
+        for name in gone[1:-_REMEMBERED]:  # the first is this process
             del self._peers[name]
 
-    def _receive_all(self, peer: _Peer) -> None:
-        segments: dict[int, Segment] = {}
-        while True:
-            data, fds = peer.connection.receive()
-            message = protocol.decode(data)
-            for dropped in message.dropped:
-                segments.pop(dropped, None)
-            if message.segment is None:
-                assert message.data is not None
-                buffer = np.frombuffer(message.data, np.uint8)
-            else:
-                if message.size is not None:
+    def _receive_one(
+        self, peer: _Peer, connection: Connection, segments: dict[int, Segment]
+    ) -> None:
+        # No local of the caller holds on to a part: it waits here with nothing in its hands.
+        data, fds = connection.receive()
+        message = protocol.decode(data)
+        for dropped in message.dropped:
+            segments.pop(dropped, None)
+        if message.segment is None:
+            assert message.data is not None
+            buffer = np.frombuffer(message.data, np.uint8)
+        else:
+            if message.size is not None:
+                if not fds:
+                    raise OSError("a descriptor did not come through: too many files are open")
+                try:
                     segments[message.segment] = Segment(message.size, fds[0])
+                finally:
                     os.close(fds[0])
-                buffer = segments[message.segment].lend()
-            ticket = Ticket(self.name, peer.client, message.number)
-            entry = self.accept(message, protocol.read(message.columns, buffer))
-            del data, buffer, message  # the segment is free again when nobody has an array of it
-            with self._changed:
-                part = self._parts.get(ticket)
-                if part is None:
-                    peer.entries[ticket.number] = entry
-                else:
-                    part.entry = entry
-                self._changed.notify_all()
+            buffer = segments[message.segment].lend()
+        ticket = Ticket(self.name, peer.client, message.number)
+        entry = self.accept(message, protocol.read(message.columns, buffer))
+        with self._changed:
+            peer.arrived = message.number + 1
+            part = self._parts.get(ticket)
+            if part is not None and part.entry is None:
+                part.entry = entry
+            entry.missing.update(range(len(message.rows)))
+            if part is not None:
+                entry.missing -= part.received
+            if entry.missing and peer.lost is None:
+                peer.entries[ticket.number] = entry
+            self._changed.notify_all()
 
     # ── giving out ───────────────────────────────────────────────────────────────────────────────
 
-    def receive(self, ticket: Ticket) -> Part:
-        """The part of a ticket that came out of another process."""
+    def receive(self, ticket: Ticket, rows: Sequence[int]) -> Part:
+        """The part of a ticket, for a reference to some of its rows that came out of a worker."""
         with self._changed:
             part = self._parts.get(ticket)
             if part is None:
                 part = self._parts[ticket] = Part(ticket)
-                peer = self._peers.get(ticket.client)
-                if peer is not None:
-                    part.entry = peer.entries.pop(ticket.number, None)
+            part.received.update(rows)
+            peer = self._peers.get(ticket.client)
+            if peer is not None:
+                entry = peer.entries.get(ticket.number)
+                if entry is not None:
+                    part.entry = entry
+                    entry.missing.difference_update(rows)
+                    if not entry.missing:
+                        del peer.entries[ticket.number]
+                elif part.entry is None:
+                    given = ticket.number < peer.arrived
+                    part.entry = _dropped() if given else peer.lost
         return part
 
     def entry(self, part: Part) -> Entry:
         """The entry of a part; wait until its worker's message is there.
 
         Raises:
-            ServerStopped, RequestRefused, WorkerDied: it will not come.
+            ServerStopped, ProxyError: it will not come.
         """
-        with self._changed:
-            while part.entry is None:
-                if self._scope is None:
-                    raise ServerStopped("the server was stopped before this reference was used")
-                peer = self._peers.get(part.ticket.client)
-                if peer is None:
-                    raise RequestRefused(
-                        "this reference is from before the server was stopped and started again, "
-                        "or from a worker of long ago; its data is gone"
-                    )
-                if peer.gone:
-                    raise WorkerDied(
-                        f"the worker process {peer.pid} ended before it had sent its batch"
-                    )
-                self._changed.wait()
+        if part.entry is None:
+            self.start()
+            with self._changed:
+                scope = self._scope
+                while part.entry is None:
+                    if scope is None or self._scope is not scope:
+                        raise ServerStopped(STOPPED)
+                    if self._door_error is not None:
+                        raise ProxyError(self._door_error)
+                    self._changed.wait()
         entry: Entry = part.entry
         return entry
 
-    def value(self, ref: SampleRef | RowRef | BatchRef, ragged: Ragged) -> Any:
+    def value(self, ref: SampleRef | RowRef | BatchRef | BrokenRef, ragged: Ragged) -> Any:
         """What a reference stands for: a tensor; else what `ragged` makes of the samples."""
+        if isinstance(ref, BrokenRef):
+            raise ref.error
         if isinstance(ref, SampleRef):
             if ref.call.part is None:
                 ref.call.fetch.send_waiting()
@@ -305,12 +351,17 @@ class Desk:
             samples += [batch.samples[row] for row in rows]
         return assemble(Batch(samples), ragged, ref.output)
 
-    def owns(self, ref: SampleRef | RowRef | BatchRef) -> bool:
-        """Whether the reference is to this server's data."""
-        if isinstance(ref, SampleRef):
-            return ref.call.fetch.client.server == self.name
-        part = ref.part if isinstance(ref, RowRef) else ref.pieces[0][0]
-        return part.ticket.server == self.name
+
+def _dropped() -> Lost:
+    return Lost(RequestRefused, "the data of this reference was dropped with the last other one")
+
+
+def _from_before() -> Lost:
+    return Lost(
+        RequestRefused,
+        "this reference is from before the server was stopped; its data is gone. Take all batches "
+        "of an epoch before stop_thread, or begin a new one",
+    )
 
 
 _desks: weakref.WeakSet[Desk] = weakref.WeakSet()
@@ -321,4 +372,5 @@ def _abandon_all() -> None:
         desk.abandon()
 
 
-os.register_at_fork(after_in_child=_abandon_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

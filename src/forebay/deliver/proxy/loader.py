@@ -87,9 +87,12 @@ class _Numbering:
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[_Place]:
+        return self._places(self._epoch[0])
+
+    def _places(self, epoch: int) -> Iterator[_Place]:
         # torch asks for an iterator more than once an epoch; the sampler is asked when one is used.
         for batch, indices in enumerate(self._sampler):
-            yield _Place(self._epoch[0], batch, indices)
+            yield _Place(epoch, batch, indices)
 
     def __len__(self) -> int:
         return len(self._sampler)

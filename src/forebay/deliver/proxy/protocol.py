@@ -22,6 +22,9 @@ from forebay.errors import RequestRefused
 SMALL = 1 << 16
 """Inputs of a part below this many bytes travel in the message."""
 
+HELLO_LIMIT = 1 << 10
+"""A first message is not longer, whoever sent it."""
+
 _ALIGNMENT = 16
 
 
@@ -56,7 +59,7 @@ class Submit:
     """Run these rows.
 
     Attributes:
-        number: of the part, unique within the connection.
+        number: of the part; a connection's parts are numbered in their order.
         epoch: the epoch's number, or a token that is the same for all workers of one epoch.
         batch: number of the batch in the epoch.
         rows: number of each row in the batch.
@@ -129,8 +132,8 @@ def write(columns: Sequence[Sequence[Sample]], buffer: Any) -> None:
     for column in columns:
         for sample in column:
             array = sample.array
-            flat = array.reshape(-1).view(np.uint8) if array.nbytes else array
-            target[offset : offset + array.nbytes] = flat
+            if array.nbytes:
+                target[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
             offset += _aligned(array.nbytes)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from torch.utils.data._utils.collate import default_collate_fn_map
 
@@ -41,25 +41,35 @@ class Part:
     Attributes:
         ticket: its name.
         entry: in the server's process: what the server keeps of it.
+        received: in the server's process: the rows of which a reference has come.
     """
 
-    __slots__ = ("__weakref__", "entry", "ticket")
+    __slots__ = ("__weakref__", "entry", "received", "ticket")
 
     def __init__(self, ticket: Ticket, entry: Any = None) -> None:
         self.ticket = ticket
         self.entry = entry
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _receive_part, (self.ticket,)
+        self.received: set[int] = set()
 
 
-receivers: dict[str, Callable[[Ticket], Part]] = {}
-"""Server name → what gives the part of a ticket, in the process in which that server lives."""
+receivers: dict[str, Callable[[Ticket, Sequence[int]], Part]] = {}
+"""Server name → what gives the part of a ticket for a reference to some of its rows, in the process
+in which that server lives."""
 
 
-def _receive_part(ticket: Ticket) -> Part:
+def _receive_part(ticket: Ticket, rows: Sequence[int]) -> Part:
     receive = receivers.get(ticket.server)
-    return Part(ticket) if receive is None else receive(ticket)
+    return Part(ticket) if receive is None else receive(ticket, rows)
+
+
+def _receive_row(ticket: Ticket, row: int, output: int) -> RowRef:
+    return RowRef(_receive_part(ticket, (row,)), row, output)
+
+
+def _receive_batch(
+    pieces: Sequence[tuple[Ticket, Sequence[int]]], output: int, size: int
+) -> BatchRef:
+    return BatchRef([(_receive_part(t, rows), rows) for t, rows in pieces], output, size)
 
 
 class Call:
@@ -91,6 +101,12 @@ class Reference:
 
     __slots__ = ()
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self
+
     def _refuse(self, *_: Any) -> NoReturn:
         raise ProxyError(
             f"{self!r} has no value here: the pipeline runs in the process of the training loop. "
@@ -116,13 +132,22 @@ class SampleRef(Reference):
         self.call = call
         self.output = output
 
+    @property
+    def server(self) -> str:
+        return self.call.fetch.client.server
+
     def __repr__(self) -> str:
         return f"SampleRef(output={self.output}, row={self.call.row})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self.call.fetch.send_waiting()
+        try:
+            self.call.fetch.send_waiting()
+        except Exception as error:
+            # torch pickles in a thread that drops what fails, and its reader would wait for ever.
+            kept = error if isinstance(error, ProxyError) else ProxyError(repr(error))
+            return BrokenRef, (self.server, kept)
         assert self.call.part is not None
-        return RowRef, (self.call.part, self.call.index, self.output)
+        return _receive_row, (self.call.part.ticket, self.call.index, self.output)
 
 
 class RowRef(Reference):
@@ -135,11 +160,31 @@ class RowRef(Reference):
         self.row = row
         self.output = output
 
+    @property
+    def server(self) -> str:
+        return self.part.ticket.server
+
     def __repr__(self) -> str:
         return f"SampleRef(output={self.output}, row={self.row})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowRef, (self.part, self.row, self.output)
+        return _receive_row, (self.part.ticket, self.row, self.output)
+
+
+class BrokenRef(Reference):
+    """A sample reference whose inputs could not be sent when it left its process."""
+
+    __slots__ = ("error", "server")
+
+    def __init__(self, server: str, error: ProxyError) -> None:
+        self.server = server
+        self.error = error
+
+    def __repr__(self) -> str:
+        return f"BrokenRef({self.error!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BrokenRef, (self.server, self.error)
 
 
 class BatchRef(Reference):
@@ -160,11 +205,16 @@ class BatchRef(Reference):
         self.output = output
         self.size = size
 
+    @property
+    def server(self) -> str:
+        return self.pieces[0][0].ticket.server
+
     def __repr__(self) -> str:
         return f"BatchRef(output={self.output}, size={self.size})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BatchRef, (self.pieces, self.output, self.size)
+        pieces = [(part.ticket, rows) for part, rows in self.pieces]
+        return _receive_batch, (pieces, self.output, self.size)
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> BatchRef:
@@ -172,19 +222,23 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> BatchRef:
 
     References of several batches, in any order and with gaps, make one batch of these rows.
     """
+    if len({ref.server for ref in batch}) > 1:
+        raise ProxyError("a batch is made by one server, but got references of several")
+    outputs = {ref.output for ref in batch if not isinstance(ref, BrokenRef)}
+    if len(outputs) > 1:
+        raise ProxyError(f"a batch is made of one output of the pipeline, but got {outputs}")
     places: list[tuple[Part, int]] = []
     calls = [ref.call for ref in batch if isinstance(ref, SampleRef)]
     for fetch in dict.fromkeys(call.fetch for call in calls):
         fetch.send([call for call in calls if call.fetch is fetch])
     for ref in batch:
+        if isinstance(ref, BrokenRef):
+            raise ref.error
         if isinstance(ref, RowRef):
             places.append((ref.part, ref.row))
         else:
             assert ref.call.part is not None
             places.append((ref.call.part, ref.call.index))
-    outputs = {ref.output for ref in batch}
-    if len(outputs) > 1:
-        raise ProxyError(f"a batch is made of one output of the pipeline, but got {outputs}")
     return BatchRef(_pieces(places), outputs.pop(), len(places))
 
 
@@ -198,5 +252,5 @@ def _pieces(places: Sequence[tuple[Part, int]]) -> list[tuple[Part, Sequence[int
     return list(pieces)
 
 
-for _kind in (SampleRef, RowRef):
+for _kind in (SampleRef, RowRef, BrokenRef):
     default_collate_fn_map[_kind] = collate

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
@@ -16,7 +17,8 @@ from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.reference import Part, Ticket
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
-from forebay.errors import ArgumentError, GraphError, ServerStopped
+from forebay.errors import ArgumentError, GraphError, ProxyError, ServerStopped
+from forebay.execute.scope import close_after
 
 
 class Server:
@@ -62,14 +64,15 @@ class Server:
         self._ragged: Ragged = ragged
         self._desk = desk = Desk(pipeline, deterministic=deterministic)
         limit = pipeline.max_batch_size
-        client = Client(desk.name, list(inputs), limit, partial(_take_local, weakref.ref(desk)))
+        outbox = partial(_take_local, weakref.WeakMethod(self._take))
+        client = Client(desk.name, list(inputs), limit, outbox)
         clients[desk.name] = os.getpid(), client
-        reference.receivers[desk.name] = partial(_receive, weakref.ref(desk))
+        reference.receivers[desk.name] = partial(_receive, weakref.WeakMethod(self._receive))
         forms = {name: (n.constants["form"], n.constants["no_copy"]) for name, n in inputs.items()}
         self._proxy = Proxy(
             desk.name, desk.listener.address, desk.key, forms, pipeline.num_outputs, limit
         )
-        weakref.finalize(self, _end, desk)
+        close_after(self, partial(_end, desk))
 
     @property
     def proxy(self) -> Proxy:
@@ -91,6 +94,17 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop_thread()
 
+    def _take(self, message: Submit, columns: list[list[Sample]]) -> Part:
+        return self._desk.take_local(message, columns)
+
+    def _receive(self, ticket: Ticket, rows: Sequence[int]) -> Part:
+        return self._desk.receive(ticket, rows)
+
+    def __reduce__(self) -> NoReturn:
+        raise ProxyError(
+            "a Server stays in its process: give the Dataset `server.proxy`, not the server"
+        )
+
     def begin_epoch(self) -> int:
         """The number of a new epoch. Random numbers depend on it; loaders call it."""
         return self._desk.begin_epoch()
@@ -110,24 +124,35 @@ class Server:
             ServerStopped, WorkerDied: the data will not come.
         """
         desk, ragged = self._desk, self._ragged
-        desk.start()
 
         def value(ref: Any) -> Any:
-            return desk.value(ref, ragged) if desk.owns(ref) else ref
+            return desk.value(ref, ragged) if ref.server == desk.name else ref
 
         return replace(obj, reference.Reference, value)
 
 
-def _take_local(desk: weakref.ref[Desk], message: Submit, columns: list[list[Sample]]) -> Part:
-    alive = desk()
-    if alive is None:
+# What is called is a method of the whole server, so that it is not found to be garbage, and ended,
+# while one of its locks is held.
+
+
+def _take_local(
+    method: weakref.WeakMethod[Callable[[Submit, list[list[Sample]]], Part]],
+    message: Submit,
+    columns: list[list[Sample]],
+) -> Part:
+    take = method()
+    if take is None:
         raise ServerStopped("the server of this proxy is gone")
-    return alive.take_local(message, columns)
+    return take(message, columns)
 
 
-def _receive(desk: weakref.ref[Desk], ticket: Ticket) -> Part:
-    alive = desk()
-    return Part(ticket) if alive is None else alive.receive(ticket)
+def _receive(
+    method: weakref.WeakMethod[Callable[[Ticket, Sequence[int]], Part]],
+    ticket: Ticket,
+    rows: Sequence[int],
+) -> Part:
+    receive = method()
+    return Part(ticket) if receive is None else receive(ticket, rows)
 
 
 def _end(desk: Desk) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -83,8 +83,10 @@ def _attributes(item: Any) -> dict[str, Any]:
     found = dict(getattr(item, "__dict__", ()))
     for cls in type(item).__mro__:
         slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if not name.startswith("__") and hasattr(item, name):
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(item, name):
                 found[name] = getattr(item, name)
     return found
 
@@ -105,7 +107,11 @@ class _Copier:
             return item
         if id(item) not in self._copies:
             if isinstance(item, tuple):
-                self._copies[id(item)] = self._copy_tuple(item)
+                made = self._copy_tuple(item)  # which may have come by here again, in a cycle
+                self._copies.setdefault(id(item), made)
+            elif isinstance(item, Mapping) and not isinstance(item, MutableMapping):
+                made = type(item)({key: self.copy(member) for key, member in item.items()})  # type: ignore[call-arg]  # as torch does
+                self._copies.setdefault(id(item), made)
             else:
                 clone = self._copies[id(item)] = copy.copy(item)
                 self._fill(clone, item)

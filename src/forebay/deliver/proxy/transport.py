@@ -23,6 +23,7 @@ import numpy as np
 
 _LENGTH = struct.Struct("<QI")
 HAS_SEGMENTS = hasattr(socket, "send_fds")
+_LONGEST = 70  # systems take paths of about 100 bytes for a socket
 Address = str | tuple[str, int]
 
 
@@ -48,8 +49,12 @@ class Connection:
         except OSError as error:
             raise Disconnected(str(error)) from error
 
-    def receive(self) -> tuple[bytearray, list[int]]:
-        """Wait for one message. Raises Disconnected when the other side has gone."""
+    def receive(self, limit: int | None = None) -> tuple[bytearray, list[int]]:
+        """Wait for one message. Raises Disconnected when the other side has gone.
+
+        Args:
+            limit: a longer message ends the connection.
+        """
         try:
             if HAS_SEGMENTS:
                 head, fds, _, _ = socket.recv_fds(self._socket, _LENGTH.size, 1)
@@ -61,6 +66,8 @@ class Connection:
             if not head:
                 raise Disconnected
             length, _ = _LENGTH.unpack(head)
+            if limit is not None and length > limit:
+                raise Disconnected(f"a message of {length} bytes, where {limit} are the most")
             data = bytearray(length)
             view = memoryview(data)
             while view:
@@ -72,14 +79,13 @@ class Connection:
             raise Disconnected(str(error)) from error
         return data, list(fds)
 
-    def close(self) -> None:
-        """End the connection; a thread that waits in `receive` gets Disconnected."""
+    def end(self) -> None:
+        """Have the thread that waits in `receive` get what has come, then Disconnected."""
         with contextlib.suppress(OSError):  # the other side may have been faster
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
 
-    def abandon(self) -> None:
-        """Close this process's copy; the connection lives on in the process that it belongs to."""
+    def close(self) -> None:
+        """Give up this process's copy of the socket; no thread may wait for it any more."""
         self._socket.close()
 
 
@@ -89,7 +95,8 @@ class Listener:
     def __init__(self) -> None:
         self._folder: str | None = None
         if hasattr(socket, "AF_UNIX"):
-            self._folder = tempfile.mkdtemp(prefix="forebay-")
+            short = len(tempfile.gettempdir()) < _LONGEST
+            self._folder = tempfile.mkdtemp(prefix="forebay-", dir=None if short else "/tmp")
             path = str(Path(self._folder) / "socket")
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.bind(path)
@@ -185,5 +192,9 @@ class Segment:
     def lend(self) -> np.ndarray[Any, Any]:
         """The content as uint8. When this array and all views of it are gone, the mark is too."""
         lent = np.frombuffer(self._memory, np.uint8, self.size, self.HEAD)
-        weakref.finalize(lent, self.unmark).atexit = False
+        weakref.finalize(lent, self._return, os.getpid()).atexit = False
         return lent
+
+    def _return(self, pid: int) -> None:
+        if os.getpid() == pid:  # a forked child drops its copies of arrays that the parent reads
+            self.unmark()

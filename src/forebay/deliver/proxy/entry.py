@@ -1,0 +1,72 @@
+"""What the server keeps of a part."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from forebay.batch import Batch
+from forebay.errors import ProxyError, ServerStopped, SourceError
+from forebay.execute.channel import Closed
+from forebay.execute.run import EndOfData, Run
+
+STOPPED = "the server was stopped before this batch was done"
+
+
+class Entry:
+    """How to run a part, then its run.
+
+    Attributes:
+        missing: the rows of which no reference has come out of the worker yet.
+        tensors: what was made of its outputs, so that asking again gives the same.
+    """
+
+    def __init__(self, start: Callable[[], Run]) -> None:
+        self._start: Callable[[], Run] | None = start
+        self._lock = threading.Lock()
+        self._run: Run | None = None
+        self._error: Exception | None = None
+        self.missing: set[int] = set()
+        self.tensors: dict[Any, Any] = {}
+
+    def begin(self) -> None:
+        """Begin the run, once. What goes wrong is kept for who asks for the result."""
+        with self._lock:
+            start, self._start = self._start, None
+            if start is not None:
+                try:
+                    self._run = start()
+                except Exception as error:
+                    self._error = error
+
+    def result(self) -> tuple[Batch, ...]:
+        """Wait for the outputs. Raises what the run raises; ServerStopped if it was ended."""
+        self.begin()
+        try:
+            if self._error is not None:
+                raise self._error
+            assert self._run is not None
+            return self._run.result()
+        except Closed:
+            raise ServerStopped(STOPPED) from None
+        except EndOfData:
+            raise SourceError(
+                "an external source with a callback has no more data for this batch of the proxy; "
+                "let it go on for ever (cycle=True)"
+            ) from None
+
+
+class Lost(Entry):
+    """In the place of what will not come: raises why. It is long-lived, its errors are not."""
+
+    def __init__(self, kind: type[ProxyError], text: str) -> None:
+        super().__init__(self._refuse)
+        self._kind = kind
+        self._text = text
+
+    def _refuse(self) -> NoReturn:
+        raise self._kind(self._text)
+
+    def result(self) -> tuple[Batch, ...]:
+        self._refuse()

@@ -1,0 +1,1 @@
+"""Readers: where a pipeline's data comes from."""

@@ -1,0 +1,439 @@
+"""Loaders: ours and torch's, with any workers, in any order, left early, killed, interleaved."""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Subset,
+    default_collate,
+)
+
+from forebay.errors import ArgumentError, WorkerDied
+from forebay.torch import proxy
+from forebay.torch.proxy import Server
+from proxies import (
+    BOUND,
+    Failing,
+    Late,
+    Numbers,
+    Processes,
+    Stream,
+    check,
+    check_all,
+    drawn,
+    in_thread,
+    row,
+    twice,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+
+ALL = list(range(23))
+
+
+@pytest.fixture
+def server():
+    with Server(twice()) as made:
+        yield made
+
+
+def load(server, dataset=None, batch_size=4, **options):
+    if options.get("num_workers"):
+        options.setdefault("timeout", 30)
+    dataset = Numbers(server.proxy) if dataset is None else dataset
+    return proxy.DataLoader(server, dataset, batch_size=batch_size, **options)
+
+
+# ── what it takes ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_is_torchs_loader_and_takes_dalis_keyword(server):
+    loader = proxy.DataLoader(
+        dali_server=server, dataset=Numbers(server.proxy), batch_size=4, drop_last=True
+    )
+    assert isinstance(loader, DataLoader)
+    assert len(loader) == 5
+    assert check_all(loader) == ALL[:20]
+
+
+def test_the_server_must_be_there(server):
+    dataset = Numbers(server.proxy)
+    with pytest.raises(ArgumentError, match=r"first argument.*is the server.*NoneType"):
+        proxy.DataLoader(None, dataset)
+    with pytest.raises(TypeError, match="'dataset'"):
+        proxy.DataLoader(dataset, batch_size=4)
+    with pytest.raises(TypeError, match="is the server"):
+        proxy.DataLoader(dataset, dataset)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+def test_epochs_are_whole_and_in_order(server, workers):
+    loader = load(server, num_workers=workers)
+    for _ in range(2):
+        batches = list(loader)
+        assert [len(labels) for _, labels in batches] == [4, 4, 4, 4, 4, 3]
+        assert check_all(batches) == ALL
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchs_loader_gives_the_same(server, workers):
+    loader = DataLoader(Numbers(server.proxy), batch_size=4, num_workers=workers)
+    for _ in range(2):
+        assert check_all(map(server.produce_data, loader)) == ALL
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("spawn", marks=pytest.mark.slow),
+        pytest.param("forkserver", marks=pytest.mark.slow),
+    ],
+)
+def test_workers_may_start_in_any_way(server, method):
+    assert method in multiprocessing.get_all_start_methods()
+    loader = load(
+        server, num_workers=1, multiprocessing_context=method, persistent_workers=True, timeout=90
+    )
+    assert check_all(loader) == ALL
+    assert check_all(loader) == ALL
+    del loader
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_persistent_workers_or_none_do_many_epochs(server, workers):
+    loader = load(server, num_workers=workers, persistent_workers=workers > 0)
+    for _ in range(4):
+        assert check_all(loader) == ALL
+    del loader
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prefetch_factor": 1},
+        {"prefetch_factor": 4},
+        {"pin_memory": True},
+        {"worker_init_fn": torch.manual_seed},
+        {"in_order": False},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
+def test_torchs_options_are_kept(server, options):
+    assert sorted(check_all(load(server, num_workers=2, **options))) == ALL
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shuffling_gives_every_row_once_in_the_generators_order(server, workers):
+    def order(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return check_all(load(server, shuffle=True, generator=generator, num_workers=workers))
+
+    first = order(3)
+    assert sorted(first) == ALL
+    assert first == order(3)
+    assert first != order(4)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_sampler_with_changing_sizes(server, workers):
+    batches = [[3], [1, 2, 5, 7, 9, 11, 13, 15, 17, 19, 21], [0, 0]]
+    loader = proxy.DataLoader(
+        server, Numbers(server.proxy), batch_sampler=batches, num_workers=workers
+    )
+    assert [check(batch) for batch in loader] == batches
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_streams_of_samples(server, workers):
+    loader = load(server, Stream(server.proxy), num_workers=workers)
+    for _ in range(2):
+        assert sorted(check_all(loader)) == ALL
+
+
+def test_subsets_and_concatenations(server):
+    numbers = Numbers(server.proxy)
+    dataset = ConcatDataset([Subset(numbers, [5, 3]), numbers])
+    assert check_all(load(server, dataset, num_workers=2)) == [5, 3, *ALL]
+
+
+def test_a_dataset_that_never_calls_the_proxy(server):
+    loader = load(server, [1, 2, 3], batch_size=2, num_workers=1)
+    assert [batch.tolist() for batch in loader] == [[1, 2], [3]]
+
+
+Record = collections.namedtuple("Record", ["data", "label"])
+
+
+def as_record(batch):
+    data, labels = zip(*batch, strict=True)
+    return {"record": Record(default_collate(list(data)), list(labels)), "text": "kept"}
+
+
+def without_thirds(batch):
+    return default_collate([sample for sample in batch if sample[1] % 3])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_custom_collate_functions(server, workers):
+    for batch in load(server, collate_fn=as_record, num_workers=workers):
+        record = batch["record"]
+        assert type(record) is Record
+        assert batch["text"] == "kept"
+        assert record.data[:, 0].tolist() == [2 * label + 1 for label in record.label]
+    loader = load(server, collate_fn=without_thirds, num_workers=workers)
+    assert check_all(loader) == [i for i in ALL if i % 3]
+
+
+class Batched(Numbers):
+    def __getitems__(self, indices):
+        return [(self.proxy(row(i)), i) for i in indices]
+
+
+def test_a_dataset_that_loads_whole_batches(server):
+    assert check_all(load(server, Batched(server.proxy), num_workers=2)) == ALL
+
+
+class Big(Numbers):
+    """Samples that travel in shared memory."""
+
+    def __getitem__(self, index):
+        return self.proxy(np.full((100, 1000), index, np.int32)), index
+
+
+def test_big_samples_come_through_shared_memory(server):
+    kept = list(load(server, Big(server.proxy, 60), num_workers=2))
+    for data, labels in kept:
+        assert (data == labels[:, None, None] * 2 + 1).all()
+    assert sum(len(labels) for _, labels in kept) == 60
+
+
+# ── orders and ends ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_epoch_left_early_leaves_nothing_to_the_next(server, workers, persistent):
+    loader = load(server, shuffle=True, num_workers=workers, persistent_workers=persistent)
+    for stop in (0, 1, 3):
+        for number, batch in enumerate(loader):
+            check(batch)
+            if number == stop:
+                break
+        del batch
+    assert sorted(check_all(loader)) == ALL
+    assert not [p for p in server._desk._peers.values() if p.entries and p.lost]
+    del loader
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+def test_a_look_at_one_batch_before_the_epochs(server, workers):
+    loader = load(server, shuffle=True, num_workers=workers)
+    check(next(iter(loader)))
+    for _ in range(2):
+        assert sorted(check_all(loader)) == ALL
+
+
+def test_two_loaders_of_one_server_at_the_same_time(server):
+    a = load(server, num_workers=2)
+    b = load(server, Late(server.proxy), num_workers=2, shuffle=True)
+    seen = []
+    for left, right in zip(a, b, strict=True):
+        seen.append((check(left), check(right)))
+    assert [i for left, _ in seen for i in left] == ALL
+    assert sorted(i for _, right in seen for i in right) == ALL
+
+
+def test_one_loader_iterated_twice_at_the_same_time(server):
+    loader = load(server, num_workers=1)
+    for left, right in zip(loader, loader, strict=True):
+        assert check(left) == check(right)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_two_servers_in_one_dataset(server, workers):
+    with Server(twice()) as other:
+
+        class Both(Numbers):
+            def __getitem__(self, index):
+                return server.proxy(row(index)), other.proxy(row(index + 100)), index
+
+        for batch in load(server, Both(None), num_workers=workers):
+            left, right, labels = other.produce_data(batch)
+            assert left[:, 0].tolist() == [2 * i + 1 for i in labels.tolist()]
+            assert right[:, 0].tolist() == [2 * i + 201 for i in labels.tolist()]
+
+
+def test_a_loader_made_before_the_server_starts_it():
+    made = Server(twice())
+    loader = load(made, num_workers=2)
+    assert check_all(loader) == ALL
+    made.stop_thread()
+    assert check_all(loader) == ALL
+    made.stop_thread()
+
+
+def test_a_server_used_in_its_process_first_and_by_workers_afterwards(server):
+    dataset = Numbers(server.proxy)
+    kept = [dataset[i] for i in range(3)]
+    assert check_all(load(server, dataset, num_workers=2)) == ALL
+    half = [dataset[i] for i in range(4)]
+    check(server.produce_data(default_collate(half)))
+    assert check_all(load(server, dataset, num_workers=3)) == ALL
+    assert check(server.produce_data(default_collate(kept))) == [0, 1, 2]
+
+
+def test_a_slow_pipeline_of_depth_one_with_many_workers_is_no_deadlock():
+    with Server(twice(batch_size=2, num_threads=1, prefetch_queue_depth=1)) as server:
+        loader = load(server, Numbers(server.proxy, 120), batch_size=6, num_workers=4)
+        assert in_thread(lambda: check_all(loader)) == list(range(120))
+
+
+def test_batches_that_are_kept_never_change(server):
+    kept = list(load(server, Numbers(server.proxy, 400), num_workers=2))
+    assert check_all(kept) == list(range(400))
+
+
+# ── workers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_workers_are_other_processes_and_never_touch_cuda(server):
+    seen = set()
+    for _, pids, cuda in load(server, Processes(server.proxy), num_workers=2):
+        seen.update(pids.tolist())
+        assert not cuda.any()
+    assert len(seen) == 2
+    assert os.getpid() not in seen
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_exception_in_the_dataset_is_its_own_batchs(server, workers):
+    loader = load(server, Failing(server.proxy, 9), num_workers=workers)
+    iterator = iter(loader)
+    assert check(next(iterator)) == [0, 1, 2, 3]
+    assert check(next(iterator)) == [4, 5, 6, 7]
+    with pytest.raises(KeyError, match="no sample 9"):
+        next(iterator)
+    if workers:  # torch's own iterator without workers goes on too, as a map dataset's sampler does
+        assert check_all(iterator) == ALL[12:]
+    assert check(next(iter(load(server, num_workers=workers)))) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(server, own):
+    dataset = Processes(server.proxy, 400)
+    loader = load(server, dataset, num_workers=2) if own else DataLoader(dataset, 4, num_workers=2)
+    iterator = iter(loader)
+    pid = int(server.produce_data(next(iterator))[1][0])
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises((RuntimeError, WorkerDied), match=rf"{pid}"):
+        for batch in iterator:
+            server.produce_data(batch)
+    del iterator, loader
+    assert check_all(load(server, num_workers=2)) == ALL
+
+
+class Stuck(Numbers):
+    def __init__(self, proxy, event):
+        super().__init__(proxy, 8)
+        self.event = event
+
+    def __getitem__(self, index):
+        if index == 5:
+            self.event.wait(BOUND)
+        return super().__getitem__(index)
+
+
+def test_torchs_timeout_ends_the_wait_for_a_slow_dataset(server):
+    event = multiprocessing.get_context("fork").Event()
+    iterator = iter(load(server, Stuck(server.proxy, event), num_workers=1, timeout=1))
+    assert check(next(iterator)) == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="timed out after 1 seconds"):
+        next(iterator)
+    event.set()
+    del iterator
+    assert check_all(load(server, num_workers=1)) == ALL
+
+
+def refuse(worker):
+    raise ValueError("no worker today")
+
+
+def test_a_failing_worker_init_fn_is_an_error_and_nothing_hangs(server):
+    with pytest.raises(ValueError, match="no worker today"):
+        next(iter(load(server, num_workers=1, worker_init_fn=refuse)))
+    assert check_all(load(server, num_workers=1)) == ALL
+
+
+class Producer(Numbers):
+    """Asks for the data in the worker, where it is not."""
+
+    def __init__(self, server):
+        super().__init__(server.proxy, 4)
+        self.server = server
+
+    def __getitem__(self, index):
+        return self.server.produce_data(self.proxy(row(index))), index
+
+
+def test_asking_for_data_in_a_worker_is_refused_with_the_reason(server):
+    with pytest.raises(RuntimeError, match="the server runs in process"):
+        next(iter(load(server, Producer(server), num_workers=1)))
+
+
+# ── random numbers ───────────────────────────────────────────────────────────────────────────────
+
+
+def draws(workers, *, leave=None, seed=5, persistent=False, dataset=Numbers, epochs=2, **options):
+    """Epoch → index → the random number that the index got."""
+    with Server(drawn(seed=seed, **options)) as server:
+        loader = load(
+            server,
+            dataset(server.proxy),
+            num_workers=workers,
+            shuffle=True,
+            generator=torch.Generator().manual_seed(1),
+            persistent_workers=persistent,
+        )
+        result = []
+        for _ in range(epochs):
+            drawn_by = {}
+            for number, ((data, numbers), labels) in enumerate(loader):
+                assert data[:, 0].tolist() == labels.tolist()
+                drawn_by.update(zip(labels.tolist(), numbers.tolist(), strict=True))
+                if number == leave:
+                    break
+            result.append(drawn_by)
+        del loader
+        return result
+
+
+def test_random_numbers_do_not_depend_on_the_workers():
+    expected = draws(0)
+    assert len(set(expected[0].values())) == 23
+    assert expected[0] != expected[1]
+    assert draws(1) == expected
+    assert draws(2, dataset=Late) == expected
+    assert draws(2, persistent=True) == expected
+    assert draws(3, num_threads=1, prefetch_queue_depth=1) == expected
+
+
+def test_random_numbers_do_not_depend_on_an_epoch_that_was_left():
+    left = [draws(workers, leave=1, epochs=3) for workers in (0, 1, 2)]
+    assert left[0] == left[1] == left[2]
+    whole = draws(2, epochs=3)
+    for epoch in range(3):
+        assert left[0][epoch].items() <= whole[epoch].items()
+
+
+def test_runs_without_a_seed_differ():
+    assert draws(1, seed=None) != draws(1, seed=None)
