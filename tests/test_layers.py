@@ -12,12 +12,13 @@ SOURCE = Path(forebay.__file__).parent
 LAYERS = [
     ("errors", "types", "batch"),
     ("operators",),
-    ("define", "fn", "ops", "math"),
+    ("define", "fn", "ops", "math", "tfrecord"),
     ("compile",),
     ("execute",),
     ("deliver",),
     ("torch",),
     ("compat", "demo", "testing"),
+    ("index",),
     ("cli", "__main__"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from typing import Any, ClassVar, NoReturn
 
-from forebay.define.call import GENERIC, write_node
+from forebay.define.call import GENERIC, find_argument, write_node
 from forebay.define.external_source import external_source
 from forebay.errors import UnknownOperatorError
 from forebay.fn import Namespace as _FnNamespace
 from forebay.fn import signature
-from forebay.operators._operator import Operator, class_name, discover
+from forebay.operators._operator import Operator, discover
 from forebay.operators._schema import suggestion
 
 
@@ -27,7 +27,7 @@ class OperatorClass:
     def __init__(self, **arguments: Any) -> None:
         for name in arguments:
             if name not in GENERIC:
-                self._operator.schema.argument(name)
+                find_argument(self._operator, name)
         self._arguments = arguments
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
@@ -74,7 +74,7 @@ def _fill(root: str) -> None:
                 sys.modules[full] = Namespace(full, f"Operator classes of ops.{part}.")
                 setattr(home, part, sys.modules[full])
             home = sys.modules[full]
-        own = operator.ops_name if name == operator.name else class_name(name)
+        own = operator.ops_names[name]
         members = {
             "_name": name,
             "_operator": operator,

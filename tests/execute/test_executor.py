@@ -71,7 +71,7 @@ def test_no_work_is_prepared_beyond_the_prefetch_depth():
 def test_a_failing_sample_ends_its_own_batch_alone_and_names_everything():
     pipe = make(counting(4), fail_at(6))
     assert pipe.run()[0].as_array()[:, 0].tolist() == [1, 2, 3, 4]
-    with pytest.raises(OperatorError, match="python_function.*test_executor.py:.*no 6") as caught:
+    with pytest.raises(OperatorError, match=r"python_function.*test_executor.py:.*no 6") as caught:
         pipe.run()
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert drain(pipe) == list(range(9, 17))
@@ -201,9 +201,7 @@ def test_operators_with_hidden_state_see_batches_in_order():
         seen.append(int(x[0]))
         return x
 
-    pipe = make(
-        counting(30), lambda x: fn.python_function(x + 0, function=note) + 1, num_threads=4
-    )
+    pipe = make(counting(30), lambda x: fn.python_function(x + 0, function=note) + 1, num_threads=4)
     assert drain(pipe) == list(range(1, 121))
     assert seen == list(range(120))
 
@@ -254,8 +252,8 @@ def test_random_starts_failures_and_ends_leave_nothing(seed):
 
 def test_the_output_types_that_were_demanded_are_checked():
     pipe = make(counting(1), output_dtype=types.FLOAT)
-    with pytest.raises(RuntimeError, match="Data type.*FLOAT.*INT32"):
+    with pytest.raises(RuntimeError, match=r"Data type.*FLOAT.*INT32"):
         pipe.run()
     pipe = make(counting(1), output_ndim=2)
-    with pytest.raises(RuntimeError, match="Number of dimensions.*2.*1"):
+    with pytest.raises(RuntimeError, match=r"Number of dimensions.*2.*1"):
         pipe.run()

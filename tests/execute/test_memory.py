@@ -25,12 +25,12 @@ def test_memory_comes_back_when_its_array_is_gone():
     "keep",
     [
         lambda a: a[3:5],
-        lambda a: torch.from_numpy(a),
+        torch.from_numpy,
         lambda a: torch.from_numpy(a)[7],
         lambda a: torch.from_numpy(a)[7].numpy(),
         lambda a: torch.from_numpy(a).view(-1)[100:].reshape(4, -1),
         lambda a: np.from_dlpack(torch.from_numpy(a)),
-        lambda a: memoryview(a),
+        memoryview,
     ],
 )
 def test_memory_stays_while_anything_reads_it(keep):

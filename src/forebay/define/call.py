@@ -14,9 +14,14 @@ import torch
 from forebay.define.constant import constant_array
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
-from forebay.errors import ArgumentError, PlacementError, UnknownOperatorError
+from forebay.errors import (
+    ArgumentError,
+    PlacementError,
+    UnknownArgumentError,
+    UnknownOperatorError,
+)
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import suggestion
+from forebay.operators._schema import Argument, suggestion
 from forebay.types import Constant
 
 GENERIC = {
@@ -37,6 +42,15 @@ def find_operator(name: str) -> Operator:
     return known[name]
 
 
+def find_argument(operator: Operator, name: str) -> Argument:
+    """The argument of this name. Raises UnknownArgumentError that suggests the nearest name."""
+    known = operator.schema.arguments
+    if name not in known:
+        near = suggestion(name, [*known, *GENERIC])
+        raise UnknownArgumentError(f"{operator.name} has no argument '{name}'{near}")
+    return known[name]
+
+
 def write_node(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Any:
     """Write one call of an operator into the graph.
 
@@ -47,7 +61,8 @@ def write_node(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -
         arguments: keyword arguments, the generic ones included.
 
     Returns:
-        A DataNode; a list of them for several outputs; an empty list for none.
+        A DataNode; a list of them for several outputs; an empty list for none; a dict if the
+        operator's outputs have names.
 
     Raises:
         ArgumentError: an argument is unknown, missing, of a wrong type or out of range, or the
@@ -62,6 +77,9 @@ def write_node(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -
     except ArgumentError as error:
         raise type(error)(f"fn.{name}: {error}") from error.__cause__
     results = list(node.results())
+    names = operator.output_names(node.constants)
+    if names is not None:
+        return dict(zip(names, results, strict=True))
     return results[0] if len(results) == 1 else results
 
 
@@ -106,7 +124,7 @@ def _arguments(
     constants: dict[str, Any] = {}
     varying: dict[str, DataNode] = {}
     for name, value in given.items():
-        argument = schema.argument(name)
+        argument = find_argument(operator, name)
         if isinstance(value, DataNode):
             if not argument.per_sample:
                 raise ArgumentError(f"argument '{name}' must be a constant, but got {value!r}")

@@ -190,6 +190,16 @@ class Pipeline(Configured, Definition):
         self._taken, self._epoch, self._iteration = taken, epoch, iteration
         self._ended = self._setup_ended = False
 
+    @property
+    def taken(self) -> int:
+        """How many batches were taken, in all epochs together."""
+        return self._taken
+
+    @property
+    def epoch(self) -> int:
+        """How many times the sources' epoch was ended by `reset`."""
+        return self._epoch
+
     def empty(self) -> bool:
         """Whether no batch is being prepared or waits to be taken."""
         return not self._runs or self._ended
@@ -376,14 +386,6 @@ class Pipeline(Configured, Definition):
         if name is not None and name not in readers:
             raise ArgumentError(f"there is no reader named '{name}'{suggestion(name, readers)}")
         return readers if name is None else readers[name]
-
-    def align_epochs(self, name: str) -> None:
-        """Have each epoch of a reader, and of those like it, begin a batch. Before data is read."""
-        meta = self.reader_meta(name)
-        for stage in self.plan.stages:
-            for slots in stage.sources:
-                if slots.source is not None and slots.source.meta() == meta:
-                    slots.source.align()
 
     def epoch_size(self, name: str | None = None) -> Any:
         """The number of samples in an epoch of a reader, or of all readers by name."""

@@ -205,9 +205,7 @@ class Run:
                     source = self.sources[number]
             node = instruction.node
             kind = ReaderError if isinstance(cause, SourceError) else OperatorError
-            failed = kind(
-                node.operator.name, number, source, str(node.origin), _reason(cause)
-            )
+            failed = kind(node.operator.name, number, source, str(node.origin), _reason(cause))
         failed.__cause__ = cause
         return failed
 

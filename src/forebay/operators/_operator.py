@@ -40,8 +40,10 @@ class Operator:
 
     Attributes:
         name: dotted, as under ``fn``: ``"decoders.image"``.
-        aliases: older names of the same operator.
+        aliases: older names of the same operator. A mapping also has the names of their classes
+            where these are irregular (``{"coco_reader": "COCOReader"}``).
         ops_name: the class's name under ``ops``, e.g. ``"ImageDecoder"``.
+        ops_names: the same by name, for the aliases too.
         devices: the values of ``device=`` that it accepts.
         ordered: it has hidden state, so its runs must happen one by one, in order.
         hidden: it is written by syntax (``a + b``), so ``fn`` does not list it.
@@ -53,12 +55,13 @@ class Operator:
         body: Kernel,
         name: str,
         *,
-        aliases: Sequence[str] = (),
+        aliases: Sequence[str] | Mapping[str, str] = (),
         ops_name: str | None = None,
         devices: Sequence[str] = ("cpu", "gpu"),
         ordered: bool = False,
         hidden: bool = False,
         outputs: Callable[[Mapping[str, Any]], int] | None = None,
+        names: Callable[[Mapping[str, Any]], Sequence[str]] | None = None,
         check: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.name = name
@@ -66,11 +69,17 @@ class Operator:
         self.schema: Schema = read_schema(name, body)
         self.aliases = tuple(aliases)
         self.ops_name = ops_name or class_name(name)
+        irregular = aliases if isinstance(aliases, Mapping) else {}
+        self.ops_names = {
+            name: self.ops_name,
+            **{alias: irregular.get(alias, class_name(alias)) for alias in self.aliases},
+        }
         self.devices = tuple(devices)
         self.ordered = ordered
         self.hidden = hidden
         self.kernels: dict[str, Kernel] = {}
         self._outputs = outputs
+        self._names = names
         self._check = check
         functools.update_wrapper(self, body)
 
@@ -93,10 +102,17 @@ class Operator:
 
     def outputs(self, arguments: Mapping[str, Any]) -> int:
         """How many outputs it has, given its constant arguments."""
+        names = self.output_names(arguments)
+        if names is not None:
+            return len(names)
         if self._outputs is not None:
             return self._outputs(arguments)
         assert self.schema.outputs is not None, f"{self.name} must say how many outputs it has"
         return self.schema.outputs
+
+    def output_names(self, arguments: Mapping[str, Any]) -> Sequence[str] | None:
+        """The names of its outputs, if a call gives a dict of them; else None."""
+        return None if self._names is None else self._names(arguments)
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise ArgumentError for arguments that exclude each other. `given` lacks the defaults."""

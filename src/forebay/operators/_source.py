@@ -89,7 +89,7 @@ class ReaderMeta(TypedDict):
 
     Attributes:
         epoch_size: the number of samples in the whole data.
-        epoch_size_padded: the same, when every shard is padded to the largest.
+        epoch_size_padded: the same; with `pad_last_batch` all shards count as the largest.
         number_of_shards: into how many the data is cut.
         shard_id: which one this reader begins with.
         pad_last_batch: 1 if the last batch is filled up.

@@ -41,6 +41,9 @@ def constant(
         dtype: int32 for `idata` and float32 for `fdata` by default. The numbers are rounded half
             away from zero and clamped to its range.
 
+    Returns:
+        int32 or float32 unless `dtype` says another; a vector unless a shape is given.
+
     Raises:
         ArgumentError: both or neither of `idata` and `fdata` are given; there are more or fewer
             numbers than the shape takes; integers do not fit int32 and `dtype` is not given; the

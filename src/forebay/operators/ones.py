@@ -14,6 +14,9 @@ def ones(
 ) -> Sample:
     """New data full of ones: a scalar unless a shape is given.
 
+    Returns:
+        The shape, element type and layout that are given.
+
     Raises:
         ArgumentError: an extent is negative, or the layout has not a letter per axis.
     """

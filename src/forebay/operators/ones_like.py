@@ -15,6 +15,9 @@ def ones_like(data: Sample, *, dtype: DALIDataType | None = None) -> Sample:
 
     Args:
         dtype: the element type; the input's by default.
+
+    Returns:
+        The input's shape and layout.
     """
     wanted = data.dtype if dtype is None else dtype
     return data.like(torch.ones(data.shape, dtype=wanted.torch, device=data.device))

@@ -17,6 +17,9 @@ def permute_batch(data: Batch, *, indices: PerSample[Ints]) -> Batch:
         indices: for each sample of the result its position in the input: a list as long as the
             batch, or a node with a number per sample.
 
+    Returns:
+        The same element type and layout, and each sample with its shape.
+
     Raises:
         ValueError: there are more or fewer indices than samples.
         IndexError: an index is not the position of a sample.

@@ -47,6 +47,41 @@ class Bounds(Arguments):
         """Whether any of them was."""
         return any(getattr(self, name) is not None for name in (*_STARTS, *_ENDS))
 
+    def windows(self, extents: Sequence[int]) -> list[tuple[int, int]]:
+        """(start, size) along axes of these extents.
+
+        The precision is DALI's, which decides where halves go: a product is rounded to float32, but
+        not where an end is the sum of two products.
+
+        Raises:
+            ValueError: the values are for another number of axes, or a size is negative.
+        """
+        count = len(extents)
+
+        def per_axis(name: str) -> Sequence[Any]:
+            values = getattr(self, name)
+            return broadcast(values, count, name) if values else [None] * count
+
+        columns = [extents, *(per_axis(name) for name in (*_STARTS, *_ENDS))]
+        parts = []
+        for extent, start, rel_start, end, rel_end, shape, rel_shape in zip(*columns, strict=True):
+            first = float32(float32(rel_start) * extent) if rel_start is not None else start or 0
+            if shape is not None:
+                last = first + shape
+            elif rel_shape is not None and rel_start is not None:
+                last = float32(rel_start) * extent + float32(rel_shape) * extent
+            elif rel_shape is not None:
+                last = first + float32(float32(rel_shape) * extent)
+            elif rel_end is not None:
+                last = float32(float32(rel_end) * extent)
+            else:
+                last = extent if end is None else end
+            for size in (shape, rel_shape):
+                if size is not None and size < 0:
+                    raise ValueError(f"a region's size must not be negative, but got {size}")
+            parts.append((round_half_away(first), round_half_away(last) - round_half_away(first)))
+        return parts
+
 
 _STARTS = ("start", "rel_start")
 _ENDS = ("end", "rel_end", "shape", "rel_shape")
@@ -147,7 +182,7 @@ def _window(
             raise ArgumentError(
                 "slice needs bounds: start, end or shape, or two more inputs: anchor and shape"
             )
-        parts = _named(region, extents)
+        parts = region.windows(extents)
     elif anchor is None or size is None:
         raise ArgumentError("slice takes both inputs, anchor and shape, or neither of them")
     elif region.given():
@@ -172,39 +207,6 @@ def _axes(data: Sample, axes: Ints | None, axis_names: str | None) -> list[int]:
         axes = (1, 0)
     found = named_axes(data, axes, axis_names)
     return found or list(range(data.ndim))
-
-
-def _named(region: Bounds, extents: Sequence[int]) -> list[tuple[int, int]]:
-    """The bounds that arguments give.
-
-    The precision is DALI's, which decides where halves go: a product is rounded to float32, but
-    not where an end is the sum of two products.
-    """
-    count = len(extents)
-
-    def per_axis(name: str) -> Sequence[Any]:
-        values = getattr(region, name)
-        return broadcast(values, count, name) if values else [None] * count
-
-    columns = [extents, *(per_axis(name) for name in (*_STARTS, *_ENDS))]
-    parts = []
-    for extent, start, rel_start, end, rel_end, shape, rel_shape in zip(*columns, strict=True):
-        first = float32(float32(rel_start) * extent) if rel_start is not None else start or 0
-        if shape is not None:
-            last = first + shape
-        elif rel_shape is not None and rel_start is not None:
-            last = float32(rel_start) * extent + float32(rel_shape) * extent
-        elif rel_shape is not None:
-            last = first + float32(float32(rel_shape) * extent)
-        elif rel_end is not None:
-            last = float32(float32(rel_end) * extent)
-        else:
-            last = extent if end is None else end
-        for size in (shape, rel_shape):
-            if size is not None and size < 0:
-                raise ValueError(f"a region's size must not be negative, but got {size}")
-        parts.append((round_half_away(first), round_half_away(last) - round_half_away(first)))
-    return parts
 
 
 def _positional(

@@ -24,7 +24,7 @@ def open_descriptors() -> list[str]:
 def no_descriptor_left(request):
     before = open_descriptors()
     yield
-    request.node.funcargs.clear()  # servers among them
+    request.node.funcargs = {}  # servers among them
     if len(open_descriptors()) > len(before):
         gc.collect()
     assert len(open_descriptors()) <= len(before)

@@ -6,6 +6,7 @@ import collections
 import multiprocessing
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ import torch
 from torch.utils.data import (
     ConcatDataset,
     DataLoader,
+    Sampler,
     Subset,
     default_collate,
 )
 
-from forebay.errors import ArgumentError, WorkerDied
+from forebay.errors import ArgumentError
 from forebay.torch import proxy
 from forebay.torch.proxy import Server
 from proxies import (
@@ -30,6 +32,7 @@ from proxies import (
     check,
     check_all,
     drawn,
+    failure,
     in_thread,
     row,
     twice,
@@ -328,16 +331,24 @@ def test_an_exception_in_the_dataset_is_its_own_batchs(server, workers):
     assert check(next(iter(load(server, num_workers=workers)))) == [0, 1, 2, 3]
 
 
+def kill_and_go_on(pid, batches):
+    os.kill(pid, signal.SIGKILL)
+    for _ in batches:
+        pass
+
+
+# torch's signal handler raises wherever the main thread is, also where exceptions are ignored.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("own", [False, True])
 def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(server, own):
     dataset = Processes(server.proxy, 400)
     loader = load(server, dataset, num_workers=2) if own else DataLoader(dataset, 4, num_workers=2)
     iterator = iter(loader)
     pid = int(server.produce_data(next(iterator))[1][0])
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises((RuntimeError, WorkerDied), match=rf"{pid}"):
-        for batch in iterator:
-            server.produce_data(batch)
+
+    error = failure(partial(kill_and_go_on, pid, map(server.produce_data, iterator)))
+    assert isinstance(error, RuntimeError)
+    assert str(pid) in str(error)
     del iterator, loader
     assert check_all(load(server, num_workers=2)) == ALL
 
@@ -369,8 +380,9 @@ def refuse(worker):
 
 
 def test_a_failing_worker_init_fn_is_an_error_and_nothing_hangs(server):
-    with pytest.raises(ValueError, match="no worker today"):
-        next(iter(load(server, num_workers=1, worker_init_fn=refuse)))
+    error = failure(lambda: next(iter(load(server, num_workers=1, worker_init_fn=refuse))))
+    assert isinstance(error, ValueError)
+    assert "no worker today" in str(error)
     assert check_all(load(server, num_workers=1)) == ALL
 
 
@@ -386,11 +398,25 @@ class Producer(Numbers):
 
 
 def test_asking_for_data_in_a_worker_is_refused_with_the_reason(server):
-    with pytest.raises(RuntimeError, match="the server runs in process"):
-        next(iter(load(server, Producer(server), num_workers=1)))
+    error = failure(lambda: next(iter(load(server, Producer(server), num_workers=1))))
+    assert "the server runs in process" in str(error)
 
 
 # ── random numbers ───────────────────────────────────────────────────────────────────────────────
+
+
+class Shuffled(Sampler):
+    """Another order in each epoch; the same ones again from a new sampler."""
+
+    def __init__(self):
+        self.epoch = 0
+
+    def __len__(self):
+        return len(ALL)
+
+    def __iter__(self):
+        self.epoch += 1
+        yield from np.random.default_rng(self.epoch).permutation(len(ALL)).tolist()
 
 
 def draws(workers, *, leave=None, seed=5, persistent=False, dataset=Numbers, epochs=2, **options):
@@ -400,8 +426,7 @@ def draws(workers, *, leave=None, seed=5, persistent=False, dataset=Numbers, epo
             server,
             dataset(server.proxy),
             num_workers=workers,
-            shuffle=True,
-            generator=torch.Generator().manual_seed(1),
+            sampler=Shuffled(),
             persistent_workers=persistent,
         )
         result = []

@@ -21,7 +21,6 @@ import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,9 +29,9 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import protocol, reference
 from forebay.deliver.proxy.entry import STOPPED, Entry, Lost
 from forebay.deliver.proxy.protocol import Hello, Submit
-from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef, Ticket
+from forebay.deliver.proxy.recorded import homes
+from forebay.deliver.proxy.reference import Part, Ticket
 from forebay.deliver.proxy.transport import Connection, Disconnected, Listener, Segment
-from forebay.deliver.ragged import Ragged, assemble
 from forebay.errors import ProxyError, RequestRefused, ServerStopped, WorkerDied
 from forebay.execute.channel import Closed
 from forebay.execute.executor import Executor
@@ -102,6 +101,7 @@ class Desk:
                 self._executor = self._pipeline.new_executor()
                 self._door_error = None
                 scope = self._scope = Scope("server")
+                scope.on_close(self._end)
                 scope.start(partial(self._accept_all, scope), "door")
 
     def stop(self) -> None:
@@ -109,25 +109,30 @@ class Desk:
         if os.getpid() != self._pid:
             return
         with self._life:
-            with self._changed:
-                scope, self._scope = self._scope, None
-                executor, self._executor = self._executor, None
-                connections = list(self._connections)
-                for peer in list(self._peers.values()):
-                    self._lose(peer, _from_before())
-                    peer.entries.clear()
-                self._changed.notify_all()
-            if scope is None or executor is None:
-                return
+            scope = self._scope
+            if scope is not None:
+                scope.close()
+
+    def _end(self) -> None:
+        """Wake whoever waits: the scope is being closed."""
+        with self._changed:
+            self._scope = None
+            executor, self._executor = self._executor, None
+            connections = list(self._connections)
+            for peer in list(self._peers.values()):
+                self._lose(peer, _from_before())
+                peer.entries.clear()
+            self._changed.notify_all()
+        if executor is not None:
             executor.close()
-            for connection in connections:
-                connection.end()
-            self.listener.wake()
-            scope.close()
+        for connection in connections:
+            connection.end()
+        self.listener.wake()
 
     def abandon(self) -> None:
         """In a forked child: close the copies of what belongs to the parent."""
         reference.receivers.pop(self.name, None)
+        homes.pop(self.name, None)
         self.listener.abandon()
         for connection in list(self._connections):
             connection.close()
@@ -324,32 +329,6 @@ class Desk:
                     self._changed.wait()
         entry: Entry = part.entry
         return entry
-
-    def value(self, ref: SampleRef | RowRef | BatchRef | BrokenRef, ragged: Ragged) -> Any:
-        """What a reference stands for: a tensor; else what `ragged` makes of the samples."""
-        if isinstance(ref, BrokenRef):
-            raise ref.error
-        if isinstance(ref, SampleRef):
-            if ref.call.part is None:
-                ref.call.fetch.send_waiting()
-            assert ref.call.part is not None
-            ref = RowRef(ref.call.part, ref.call.index, ref.output)
-        if isinstance(ref, RowRef):
-            return self.entry(ref.part).result()[ref.output][ref.row]
-        home = self.entry(ref.pieces[0][0]).tensors
-        key = (ref.output, *((part.ticket, tuple(rows)) for part, rows in ref.pieces))
-        if key not in home:
-            home[key] = self._batch(ref, ragged)
-        return home[key]
-
-    def _batch(self, ref: BatchRef, ragged: Ragged) -> Any:
-        samples: list[Sample] = []
-        for part, rows in ref.pieces:
-            batch = self.entry(part).result()[ref.output]
-            if len(ref.pieces) == 1 and list(rows) == list(range(len(batch))):
-                return assemble(batch, ragged, ref.output)
-            samples += [batch.samples[row] for row in rows]
-        return assemble(Batch(samples), ragged, ref.output)
 
 
 def _dropped() -> Lost:

@@ -5,28 +5,53 @@ reference: a function and its arguments, in which references stand for data to c
 recorded references of a batch's samples makes one `Mapped` reference where they record the same:
 the function is then called once for each row, and the results are put together as the pipeline's
 own rows would be.
+
+In the server's process the data of a batch is there, or will be: an operation on a batch reference
+there gives data at once. So a training loop that never asked for `produce_data` still computes with
+the right tensors.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import torch
 
 from forebay.errors import ProxyError
 
-_NEEDS_VALUE = frozenset(
-    ("numpy", "item", "tolist", "cpu_numpy", "shape", "size", "dtype", "device", "ndim", "data")
-)
+homes: dict[str, Callable[[Any], Any]] = {}
+"""Server name → what gives the data of references, in the process in which that server lives."""
+
+_NEEDS_VALUE = frozenset(("numpy", "item", "tolist", "size", "dim"))
+
+
+def _refusing(use: str) -> Any:
+    return lambda self, *_, **__: self.refuse(use)
 
 
 class Reference:
     """Stands for a tensor that does not exist yet, and records what is to be done with it."""
 
     __slots__ = ()
+
+    @property
+    def server(self) -> str:
+        """The name of the server that has the data."""
+        raise NotImplementedError
+
+    @property
+    def at_home(self) -> bool:
+        """Whether its rows were sent, and the server lives in this process."""
+        return self.server in homes
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self
 
     @classmethod
     def __torch_function__(
@@ -35,95 +60,72 @@ class Reference:
         types: Sequence[type],
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Recorded:
-        return Recorded(function, tuple(args), dict(kwargs or {}))
+    ) -> Any:
+        return record(function, tuple(args), dict(kwargs or {}))
 
-    def map(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recorded:
+    def map(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(tensor, *args, **kwargs)` when the data is there.
 
         The function is called in the process of the training loop. It must be one that can be
         pickled, when the reference is made in a worker: a function of a module, not a lambda.
         """
-        return Recorded(function, (self, *args), kwargs)
+        return record(function, (self, *args), kwargs)
 
-    def __getattr__(self, name: str) -> Callable[..., Recorded]:
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """`torch.Tensor.to`; loops that move batches to a device look for it in the class."""
+        return record(torch.Tensor.to, (self, *args), kwargs)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or not hasattr(torch.Tensor, name):
             raise AttributeError(f"a reference has no attribute '{name}'")
         method = getattr(torch.Tensor, name)
         if name in _NEEDS_VALUE or not callable(method):
-            self._refuse(f"'.{name}'")
+            self.refuse(f"'.{name}'")
+        return lambda *args, **kwargs: record(method, (self, *args), kwargs)
 
-        def record(*args: Any, **kwargs: Any) -> Recorded:
-            return Recorded(method, (self, *args), kwargs)
-
-        return record
-
-    def _refuse(self, use: str) -> NoReturn:
+    def refuse(self, use: str) -> NoReturn:
         raise ProxyError(
-            f"{use} needs the value of {self!r}, which does not exist here: the pipeline runs in the "
-            f"process of the training loop. Return the reference from the Dataset; operations on "
-            f"it, and ref.map(function), are done when the data is there"
+            f"{use} needs the value of {self!r}, but it has no value here: the pipeline runs in "
+            f"the process of the training loop. Return the reference from the Dataset; operations "
+            f"on it, and ref.map(function), are done when the data is there"
         )
 
-    def __bool__(self) -> bool:
-        self._refuse("`if` or `bool`")
+    __bool__ = _refusing("`if` or `bool`")
+    __float__ = _refusing("`float`")
+    __int__ = _refusing("`int`")
+    __len__ = _refusing("`len`")
+    __iter__ = _refusing("iteration")
+    __array__ = _refusing("a numpy function")
 
-    def __float__(self) -> float:
-        self._refuse("`float`")
-
-    def __int__(self) -> int:
-        self._refuse("`int`")
-
-    def __len__(self) -> int:
-        self._refuse("`len`")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse("iteration")
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._refuse("a numpy function")
-
-    def __getitem__(self, key: Any) -> Recorded:
-        return Recorded(operator.getitem, (self, key), {})
+    def __getitem__(self, key: Any) -> Any:
+        return record(operator.getitem, (self, key), {})
 
     __array_ufunc__ = None  # so that numpy leaves `array + reference` to the reference
 
 
 def _binary(function: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
     if reflected:
-        return lambda self, other: Recorded(function, (other, self), {})
-    return lambda self, other: Recorded(function, (self, other), {})
+        return lambda self, other: record(function, (other, self), {})
+    return lambda self, other: record(function, (self, other), {})
 
 
-for _name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-):
+def _unary(function: Callable[[Any], Any]) -> Any:
+    return lambda self: record(function, (self,), {})
+
+
+_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor"
+for _name in _BINARY.split():
     _function = getattr(operator, f"__{_name}__")
     setattr(Reference, f"__{_name}__", _binary(_function))
     setattr(Reference, f"__r{_name}__", _binary(_function, reflected=True))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+for _name in ["lt", "le", "gt", "ge"]:
     setattr(Reference, f"__{_name}__", _binary(getattr(operator, _name)))
-for _name in ("neg", "pos", "invert", "abs"):
-    setattr(
-        Reference,
-        f"__{_name}__",
-        lambda self, function=getattr(operator, _name): Recorded(function, (self,), {}),
-    )
-Reference.__hash__ = object.__hash__  # type: ignore[method-assign]  # `==` records, as tensors' does
+for _name in ["neg", "pos", "invert", "abs"]:
+    setattr(Reference, f"__{_name}__", _unary(getattr(operator, _name)))
 
 
 class Recorded(Reference):
-    """A function that will be called with these arguments; references among them are data by then."""
+    """A call to come. References among its arguments are data by then."""
 
     __slots__ = ("args", "function", "kwargs")
 
@@ -133,6 +135,10 @@ class Recorded(Reference):
         self.function = function
         self.args = args
         self.kwargs = kwargs
+
+    @property
+    def server(self) -> str:
+        return leaves(self)[0].server
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({getattr(self.function, '__name__', self.function)})"
@@ -155,6 +161,10 @@ class Listed(Reference):
     def __init__(self, items: tuple[Reference, ...]) -> None:
         self.items = items
 
+    @property
+    def server(self) -> str:
+        return leaves(self)[0].server
+
     def __repr__(self) -> str:
         return f"Listed({len(self.items)})"
 
@@ -175,70 +185,62 @@ def leaves(ref: Any) -> list[Reference]:
     return []
 
 
+def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The recorded call; its result, if all its references are at home and of whole batches."""
+    recorded = Recorded(function, args, kwargs)
+    found = leaves(recorded)
+    if all(leaf.at_home for leaf in found):
+        return homes[found[0].server](recorded)
+    return recorded
+
+
 def merge(refs: Sequence[Any], collate: Callable[[Sequence[Any]], Any]) -> Any:
-    """One batch reference for the rows' references; None if they do not record the same.
+    """What stands for the rows' references, or arguments that were recorded, in a batch.
 
     Args:
-        refs: a reference, or an argument that was recorded, for each row.
+        refs: one a row.
         collate: makes a batch reference of references to data.
+
+    Raises:
+        DifferError: the rows did not record the same.
     """
     first = refs[0]
+    if any(type(ref) is not type(first) for ref in refs):
+        raise DifferError
     if isinstance(first, Recorded):
-        return _merge_recorded(refs, collate)
+        if any(ref.function is not first.function for ref in refs):
+            raise DifferError
+        args = merge([ref.args for ref in refs], collate)
+        return Mapped(first.function, args, merge([ref.kwargs for ref in refs], collate))
     if isinstance(first, Reference):
-        kind = type(first)
-        same = all(type(ref) is kind and ref.output == first.output for ref in refs)  # type: ignore[attr-defined]
-        return collate(refs) if same else None
-    if isinstance(first, list | tuple) and leaves(first):
-        if any(type(ref) is not type(first) or len(ref) != len(first) for ref in refs):
-            return None
-        parts = [merge(column, collate) for column in zip(*refs, strict=True)]
-        return None if any(part is None for part in parts) else type(first)(parts)
-    return _Same(first) if all(equal(ref, first) for ref in refs) else None
+        if len({getattr(ref, "output", None) for ref in refs}) > 1:
+            raise DifferError
+        return collate(refs)
+    if isinstance(first, list | tuple | dict):
+        return _merge_container(refs, collate)
+    if not all(_equal(ref, first) for ref in refs):
+        raise DifferError
+    return first
 
 
-class _Same:
-    """An argument that is the same for all rows; wrapped, so that None is not taken for a failure."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-def _merge_recorded(refs: Sequence[Any], collate: Callable[[Sequence[Any]], Any]) -> Mapped | None:
+def _merge_container(refs: Sequence[Any], collate: Callable[[Sequence[Any]], Any]) -> Any:
     first = refs[0]
-    for ref in refs:
-        if (
-            type(ref) is not type(first)
-            or ref.function is not first.function
-            or len(ref.args) != len(first.args)
-            or ref.kwargs.keys() != first.kwargs.keys()
-        ):
-            return None
-    args = [merge(column, collate) for column in zip(*(ref.args for ref in refs), strict=True)]
-    kwargs = {name: merge([ref.kwargs[name] for ref in refs], collate) for name in first.kwargs}
-    if any(part is None for part in (*args, *kwargs.values())):
-        return None
-    return Mapped(
-        first.function,
-        tuple(_unwrap(part) for part in args),
-        {name: _unwrap(part) for name, part in kwargs.items()},
-    )
+    if isinstance(first, dict):
+        if any(ref.keys() != first.keys() for ref in refs):
+            raise DifferError
+        return {name: merge([ref[name] for ref in refs], collate) for name in first}
+    if len({len(ref) for ref in refs}) > 1:
+        raise DifferError
+    return type(first)(merge(column, collate) for column in zip(*refs, strict=True))
 
 
-def _unwrap(part: Any) -> Any:
-    if isinstance(part, _Same):
-        return part.value
-    return type(part)(_unwrap(p) for p in part) if isinstance(part, list | tuple) else part
+class DifferError(Exception):
+    """The rows of a batch did not record the same operations."""
 
 
-def equal(a: Any, b: Any) -> bool:
-    """Whether two recorded arguments are the same."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
+def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor):
-        return torch.equal(a, b)
+        return a is b or torch.equal(a, b)
     if isinstance(a, np.ndarray):
-        return np.array_equal(a, b)
-    return bool(a == b)
+        return a is b or np.array_equal(a, b)
+    return bool(a is b or a == b)

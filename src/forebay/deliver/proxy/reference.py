@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from forebay.batch import Sample
+from forebay.deliver.proxy.recorded import (
+    DifferError,
+    Listed,
+    Recorded,
+    Reference,
+    leaves,
+    merge,
+)
 from forebay.errors import ProxyError
 
 if TYPE_CHECKING:
@@ -96,33 +104,6 @@ class Call:
         self.index = 0
 
 
-class Reference:
-    """What sample and batch references have in common: they have no value yet."""
-
-    __slots__ = ()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, _: Any) -> Self:
-        return self
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise ProxyError(
-            f"{self!r} has no value here: the pipeline runs in the process of the training loop. "
-            f"Return the reference from the Dataset as it is; produce_data, or the proxy's "
-            f"DataLoader, puts the data in its place"
-        )
-
-    __bool__ = _refuse
-    __float__ = _refuse
-    __int__ = _refuse
-    __len__ = _refuse
-    __iter__ = _refuse
-    __getitem__ = _refuse
-    __array__ = _refuse
-
-
 class SampleRef(Reference):
     """One output of one call of the proxy."""
 
@@ -135,6 +116,10 @@ class SampleRef(Reference):
     @property
     def server(self) -> str:
         return self.call.fetch.client.server
+
+    @property
+    def at_home(self) -> bool:
+        return False  # its batch is still being made
 
     def __repr__(self) -> str:
         return f"SampleRef(output={self.output}, row={self.call.row})"
@@ -174,17 +159,21 @@ class RowRef(Reference):
 class BrokenRef(Reference):
     """A sample reference whose inputs could not be sent when it left its process."""
 
-    __slots__ = ("error", "server")
+    __slots__ = ("_server", "error")
 
     def __init__(self, server: str, error: ProxyError) -> None:
-        self.server = server
+        self._server = server
         self.error = error
+
+    @property
+    def server(self) -> str:
+        return self._server
 
     def __repr__(self) -> str:
         return f"BrokenRef({self.error!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BrokenRef, (self.server, self.error)
+        return BrokenRef, (self._server, self.error)
 
 
 class BatchRef(Reference):
@@ -217,20 +206,33 @@ class BatchRef(Reference):
         return _receive_batch, (pieces, self.output, self.size)
 
 
-def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> BatchRef:
+def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Reference:
     """What torch's `default_collate` does with a list of references.
 
-    References of several batches, in any order and with gaps, make one batch of these rows.
+    References of several batches, in any order and with gaps, make one batch of these rows. What
+    was recorded on them is done row by row.
     """
-    if len({ref.server for ref in batch}) > 1:
+    found = leaves(list(batch))
+    if len({ref.server for ref in found}) > 1:
         raise ProxyError("a batch is made by one server, but got references of several")
+    calls = [ref.call for ref in found if isinstance(ref, SampleRef)]
+    for fetch in dict.fromkeys(call.fetch for call in calls):
+        fetch.send([call for call in calls if call.fetch is fetch])
+    if any(isinstance(ref, Recorded) for ref in batch):
+        try:
+            merged: Reference = merge(batch, _collate_data)
+        except DifferError:
+            merged = Listed(tuple(batch))
+        return merged
+    return _collate_data(batch)
+
+
+def _collate_data(batch: Sequence[Any]) -> BatchRef:
+    """The batch reference of sample references that were sent."""
     outputs = {ref.output for ref in batch if not isinstance(ref, BrokenRef)}
     if len(outputs) > 1:
         raise ProxyError(f"a batch is made of one output of the pipeline, but got {outputs}")
     places: list[tuple[Part, int]] = []
-    calls = [ref.call for ref in batch if isinstance(ref, SampleRef)]
-    for fetch in dict.fromkeys(call.fetch for call in calls):
-        fetch.send([call for call in calls if call.fetch is fetch])
     for ref in batch:
         if isinstance(ref, BrokenRef):
             raise ref.error
@@ -252,5 +254,5 @@ def _pieces(places: Sequence[tuple[Part, int]]) -> list[tuple[Part, Sequence[int
     return list(pieces)
 
 
-for _kind in (SampleRef, RowRef, BrokenRef):
+for _kind in (SampleRef, RowRef, BrokenRef, Recorded):
     default_collate_fn_map[_kind] = collate

@@ -13,7 +13,9 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
+from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.protocol import Submit
+from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
@@ -68,6 +70,7 @@ class Server:
         client = Client(desk.name, list(inputs), limit, outbox)
         clients[desk.name] = os.getpid(), client
         reference.receivers[desk.name] = partial(_receive, weakref.WeakMethod(self._receive))
+        homes[desk.name] = partial(_at_home, weakref.WeakMethod(self.produce_data))
         forms = {name: (n.constants["form"], n.constants["no_copy"]) for name, n in inputs.items()}
         self._proxy = Proxy(
             desk.name, desk.listener.address, desk.key, forms, pipeline.num_outputs, limit
@@ -123,12 +126,13 @@ class Server:
             OperatorError: an operator failed on a sample of the batch.
             ServerStopped, WorkerDied: the data will not come.
         """
-        desk, ragged = self._desk, self._ragged
+        desk = self._desk
+        evaluation = Evaluation(desk.entry, self._ragged)
 
-        def value(ref: Any) -> Any:
-            return desk.value(ref, ragged) if ref.server == desk.name else ref
+        def value(ref: Reference) -> Any:
+            return evaluation.value(ref) if ref.server == desk.name else ref
 
-        return replace(obj, reference.Reference, value)
+        return replace(obj, Reference, value)
 
 
 # What is called is a method of the whole server, so that it is not found to be garbage, and ended,
@@ -155,7 +159,15 @@ def _receive(
     return Part(ticket) if receive is None else receive(ticket, rows)
 
 
+def _at_home(method: weakref.WeakMethod[Callable[[Any], Any]], ref: Reference) -> Any:
+    produce = method()
+    if produce is None:
+        raise ServerStopped("the server of this reference is gone")
+    return produce(ref)
+
+
 def _end(desk: Desk) -> None:
+    homes.pop(desk.name, None)
     clients.pop(desk.name, None)
     reference.receivers.pop(desk.name, None)
     desk.stop()

@@ -21,24 +21,28 @@ _BLOCK = 128
 _AT_ONCE = 512  # blocks: what stays in the cache
 
 
-def masked_crc32c(data: bytes) -> int:
+def masked_crc32c(data: bytes | memoryview) -> int:
     """The checksum in the form that TFRecord files hold: rotated, and a constant added."""
     crc = _library()(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 @functools.cache
-def _library() -> Callable[[Any], int]:
-    for module, function in (("crc32c", "crc32c"), ("google_crc32c", "value")):
-        try:
-            found: Callable[[Any], int] = getattr(importlib.import_module(module), function)
-        except ImportError:
-            continue
+def _library() -> Callable[[bytes | memoryview], int]:
+    try:
+        found: Callable[[Any], int] = importlib.import_module("crc32c").crc32c
+    except ImportError:
+        pass
+    else:
         return found
-    return crc32c
+    try:
+        value: Callable[[bytes], int] = importlib.import_module("google_crc32c").value
+    except ImportError:
+        return crc32c
+    return lambda data: value(bytes(data))
 
 
-def crc32c(data: bytes) -> int:
+def crc32c(data: bytes | memoryview) -> int:
     """The checksum of any number of bytes, computed by numpy."""
     size = len(data)
     if size < 16:
@@ -66,7 +70,7 @@ def _of_blocks(blocks: np.ndarray[Any, np.dtype[np.uint8]]) -> Words:
     return crcs
 
 
-def _bytewise(data: bytes) -> int:
+def _bytewise(data: bytes | memoryview) -> int:
     crc = 0xFFFFFFFF
     table = _byte_list()
     for byte in data:

@@ -29,8 +29,7 @@ class Reader(DeferredSource):
     def __init__(self, size: int, sharding: Sharding, *, scatter: bool = False) -> None:
         if size < sharding.num_shards:
             raise ValueError(
-                f"the number of samples, {size}, must be at least num_shards, "
-                f"{sharding.num_shards}"
+                f"the number of samples, {size}, must be at least num_shards, {sharding.num_shards}"
             )
         self._size = size
         self._sharding = sharding
@@ -87,9 +86,10 @@ class Reader(DeferredSource):
         """What is known of the data. The sizes are those of all shards together."""
         sharding = self._sharding
         shards = sharding.num_shards
+        padded = -(-self._size // shards) * shards
         return ReaderMeta(
             epoch_size=self._size,
-            epoch_size_padded=-(-self._size // shards) * shards,
+            epoch_size_padded=padded if sharding.pad_last_batch else self._size,
             number_of_shards=shards,
             shard_id=sharding.shard_id,
             pad_last_batch=int(sharding.pad_last_batch),

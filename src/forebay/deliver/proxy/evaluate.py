@@ -1,0 +1,102 @@
+"""What references stand for: takes results, and does what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+
+from forebay.batch import Batch, Sample
+from forebay.deliver.proxy.entry import Entry
+from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded, Reference, leaves
+from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef
+from forebay.deliver.proxy.structure import replace
+from forebay.deliver.ragged import Ragged, assemble
+
+
+class Evaluation:
+    """Gives the data of references to one server.
+
+    Args:
+        entry: gives the entry of a part, when it is there.
+        ragged: what a batch of samples of different shapes becomes.
+    """
+
+    def __init__(self, entry: Callable[[Part], Entry], ragged: Ragged) -> None:
+        self._entry = entry
+        self._ragged = ragged
+
+    def value(self, ref: Reference) -> Any:
+        """A tensor; for a ragged batch what `ragged` makes of its samples. Waits for the data."""
+        if isinstance(ref, BatchRef):
+            return self._batch(ref)
+        if isinstance(ref, Mapped | Listed):
+            return self._assemble(self._rows(ref), ref)
+        if isinstance(ref, Recorded):
+            return self._call(ref)
+        return self._row(ref)
+
+    def _call(self, ref: Recorded) -> Any:
+        args, kwargs = replace((ref.args, ref.kwargs), Reference, self.value)
+        return ref.function(*args, **kwargs)
+
+    def _row(self, ref: Reference) -> torch.Tensor:
+        if isinstance(ref, BrokenRef):
+            raise ref.error
+        if isinstance(ref, SampleRef):
+            if ref.call.part is None:
+                ref.call.fetch.send_waiting()
+            assert ref.call.part is not None
+            ref = RowRef(ref.call.part, ref.call.index, ref.output)
+        assert isinstance(ref, RowRef)
+        return self._entry(ref.part).result()[ref.output][ref.row]
+
+    def _rows(self, ref: Reference) -> list[Any]:
+        """The data of a batch reference, row by row."""
+        if isinstance(ref, BatchRef):
+            return [sample.tensor for sample in self._samples(ref)]
+        if isinstance(ref, Listed):
+            return [self.value(item) for item in ref.items]
+        assert isinstance(ref, Mapped)
+        parts = (ref.args, ref.kwargs)
+        columns = {id(batch): self._rows(batch) for batch in _batches(parts)}
+
+        def call(row: int) -> Any:
+            args, kwargs = replace(parts, Reference, lambda batch: columns[id(batch)][row])
+            return ref.function(*args, **kwargs)
+
+        return [call(row) for row in range(len(next(iter(columns.values()))))]
+
+    def _batch(self, ref: BatchRef) -> Any:
+        home = self._entry(ref.pieces[0][0]).tensors
+        key = (ref.output, *((part.ticket, tuple(rows)) for part, rows in ref.pieces))
+        if key not in home:
+            part, rows = ref.pieces[0]
+            batch = self._entry(part).result()[ref.output]
+            if len(ref.pieces) > 1 or list(rows) != list(range(len(batch))):
+                batch = Batch(self._samples(ref))
+            home[key] = assemble(batch, self._ragged, ref.output)
+        return home[key]
+
+    def _samples(self, ref: BatchRef) -> list[Sample]:
+        samples: list[Sample] = []
+        for part, rows in ref.pieces:
+            batch = self._entry(part).result()[ref.output]
+            samples += [batch.samples[row] for row in rows]
+        return samples
+
+    def _assemble(self, rows: Sequence[Any], ref: Reference) -> Any:
+        """One batch of the results of a recorded function."""
+        if not all(isinstance(row, torch.Tensor) for row in rows):
+            return default_collate(list(rows))
+        output = getattr(leaves(ref)[0], "output", 0)
+        return assemble(Batch([Sample(row) for row in rows]), self._ragged, output)
+
+
+def _batches(recorded: Any) -> list[Reference]:
+    """The references among recorded arguments, without a look into them."""
+    found: list[Reference] = []
+    replace(recorded, Reference, found.append)
+    return found

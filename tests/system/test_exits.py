@@ -1,0 +1,161 @@
+"""However a script ends, its processes end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and forks are Unix's")
+
+TESTS = Path(__file__).parents[1]
+
+START = """
+import warnings
+warnings.simplefilter("ignore")
+from proxies import Numbers, check, check_all, twice
+from forebay.torch.proxy import DataLoader, Server
+
+server = Server(twice())
+loader = DataLoader(server, Numbers(server.proxy, 1_000_000), batch_size=4, num_workers=2)
+iterator = iter(loader)
+check(next(iterator))
+"""
+
+
+def script(body: str) -> subprocess.Popen[str]:
+    """A Python process, which leads a group of its own, with its output in pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", START + textwrap.dedent(body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen[str], bound: float) -> tuple[str, str]:
+    """Wait until nobody holds the pipes any more: the process and all its workers have ended."""
+    try:
+        return process.communicate(timeout=bound)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == line + "\n"
+
+
+def test_a_server_that_nobody_stopped_and_a_loader_left_early_do_not_keep_the_process():
+    process = script(
+        """
+        for number, batch in enumerate(iterator):
+            if number == 3:
+                break
+        kept = [server, loader, iterator, batch]
+        kept.append(kept)
+        print("done")
+        """
+    )
+    assert end(process, 60) == ("done\n", "")
+    assert process.returncode == 0
+
+
+def test_an_exception_outside_with_ends_the_process_with_its_traceback():
+    process = script('raise ValueError("mine")')
+    _, errors = end(process, 60)
+    assert process.returncode == 1
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("ValueError: mine")
+
+
+def test_an_exception_inside_with_ends_the_process_with_its_traceback():
+    process = script(
+        """
+        with server:
+            for batch in iterator:
+                check(batch)
+                raise ValueError("mine")
+        """
+    )
+    _, errors = end(process, 60)
+    assert process.returncode == 1
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("ValueError: mine")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_ctrl_c_ends_everything_with_one_traceback(inside):
+    loop = """
+        print("ready", flush=True)
+        while True:
+            check(next(iterator))
+    """
+    body = textwrap.dedent(loop)
+    process = script("with server:\n" + textwrap.indent(body, "    ") if inside else body)
+    wait_for(process, "ready")
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = end(process, 20)
+    assert process.returncode in (1, 130, -signal.SIGINT)
+    assert errors.count("Traceback") == 1, errors
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_ctrl_c_while_waiting_for_a_batch_that_never_comes_ends_the_process():
+    process = script(
+        """
+        import threading
+        from forebay import fn, pipeline_def
+        from proxies import row
+
+        reached = threading.Event()
+
+        @pipeline_def(batch_size=1, num_threads=1)
+        def stuck():
+            def wait(x):
+                reached.set()
+                threading.Event().wait(3)
+                return x
+            return fn.python_function(fn.external_source(name="x"), function=wait)
+
+        other = Server(stuck())
+        ref = other.proxy(row(1))
+        threading.Thread(target=lambda: (reached.wait(), print("ready", flush=True))).start()
+        other.produce_data(ref)
+        other.produce_data(ref)
+        print("too late")
+        """
+    )
+    wait_for(process, "ready")
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = end(process, 20)
+    assert output == ""
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_no_worker_survives_a_killed_parent():
+    process = script('print("ready", flush=True); import signal; signal.pause()')
+    wait_for(process, "ready")
+    process.kill()
+    end(process, 15)
+
+
+def test_a_worker_in_the_middle_of_its_work_does_not_survive_a_killed_parent():
+    process = script(
+        """
+        print("ready", flush=True)
+        for batch in iterator:
+            check(batch)
+        """
+    )
+    wait_for(process, "ready")
+    process.kill()
+    end(process, 15)
