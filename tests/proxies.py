@@ -156,6 +156,9 @@ def failure(call: Any) -> BaseException:
     try:
         call()
     except Exception as error:
-        traceback.clear_frames(error.__traceback__)
+        link: BaseException | None = error
+        while link is not None:
+            traceback.clear_frames(link.__traceback__)
+            link = link.__cause__ or link.__context__
         return error
     raise AssertionError("it did not fail")

@@ -16,6 +16,13 @@ NAMES = {
     "forebay.fn": ["external_source", "decoders", "io", "random", "reductions", "resize", "flip"],
     "forebay.ops": ["ExternalSource", "decoders", "io", "random", "Resize", "Flip"],
     "forebay.types": ["DALIDataType", "DALIImageType", "Constant", "SampleInfo", "RGB", "FLOAT"],
+    "forebay.torch": [
+        "Iterator",
+        "DALIGenericIterator",
+        "DALIClassificationIterator",
+        "DALIRaggedIterator",
+        "LastBatchPolicy",
+    ],
     "forebay.torch.proxy": [
         "Server",
         "DALIServer",

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import forebay
+from forebay.index import index
 
 app = typer.Typer(
     add_completion=False,
@@ -34,6 +35,9 @@ def options(
     ] = False,
 ) -> None:
     pass
+
+
+app.command()(index)
 
 
 @app.command()

@@ -85,7 +85,6 @@ CASES = [
     case(np.zeros((0, 3), np.uint8)),
     case(np.zeros((2, 3), np.uint8), shift=5.0),
     case(np.float32([1, 2]), np.float32([3, 3]), layout=""),
-    case(np.array(3, np.float32), layout=""),
     case(X[:, None], X[:, None] + 1, layout="", axes=[0, 2]),
 ]
 

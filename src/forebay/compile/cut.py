@@ -51,12 +51,11 @@ def make_plan(
     kept = tuple(slots[o.node, o.index] for o in outputs)
     constants, running = _fold(nodes, slots)
     sources = {n: None if _is_fed(n) else _open(n) for n in running if n.is_source}
-    deferred = [n for n, source in sources.items() if isinstance(source, DeferredSource)]
+    deferred = {n for n, source in sources.items() if isinstance(source, DeferredSource)}
     for node in deferred:
         slots[node, TICKET] = len(slots)
-    stages = _stages(_phases([n for n in running if not n.is_source]))
+    stages = _stages(_phases([n for n in running if not n.is_source or n in deferred]))
     stages[0].sources = [n for n in sources if not _is_fed(n)]
-    stages[0].load(deferred)
     keys = {
         node: node_key(seed, ordinal) if node.seed is None else node_key(node.seed, -1)
         for ordinal, node in enumerate(n for n in nodes if n.operator.uses_rng)
@@ -145,14 +144,6 @@ class _DraftStage:
     ordered: list[Node] = field(default_factory=list)
     phases: list[_DraftPhase] = field(default_factory=list)
 
-    def load(self, nodes: Sequence[Node]) -> None:
-        """Begin with loading the samples of these sources, one by one."""
-        if not nodes:
-            return
-        if not self.phases or self.phases[0].kind != "samples":
-            self.phases.insert(0, _DraftPhase("samples"))
-        self.phases[0].nodes[:0] = nodes
-
     def freeze(self, make: _Maker) -> Stage:
         return Stage(
             sources=tuple(make.source(n) for n in self.sources),
@@ -223,7 +214,8 @@ class _Maker:
         source = self._sources.get(node)
         call: Call | Loading
         if isinstance(source, DeferredSource):
-            call = Loading(source)
+            schema = node.operator.schema
+            call = Loading(source, {name: schema.argument(name).read for name in node.varying})
             inputs: tuple[int, ...] = (self._slots[node, TICKET],)
         else:
             call = Call(node.operator, node.constants, list(node.varying))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -63,8 +63,10 @@ class DeferredSource(Source):
     """
 
     @abstractmethod
-    def load(self, ticket: Sample) -> tuple[Sample, ...]:
+    def load(self, ticket: Sample, **arguments: Any) -> tuple[Sample, ...]:
         """The sample of a ticket: a Sample for each output. Called from several threads at once.
+
+        `arguments` are those that have a value per sample.
 
         Raises:
             SourceError: it cannot be read. The ticket's `source` then says where it is.
@@ -76,12 +78,16 @@ class Loading:
 
     uses_rng = False
 
-    def __init__(self, source: DeferredSource) -> None:
+    def __init__(
+        self, source: DeferredSource, arguments: Mapping[str, Callable[[Sample], Any]]
+    ) -> None:
         self._load = source.load
+        self._arguments = arguments
 
-    def run(self, inputs: Sequence[Any], *_: object) -> tuple[Sample, ...]:
-        """The outputs for the ticket, the only input."""
-        return self._load(inputs[0])
+    def run(self, inputs: Sequence[Any], values: Sequence[Any], *_: object) -> tuple[Sample, ...]:
+        """The outputs for the ticket, the only input. `values` has a sample for each argument."""
+        read = zip(self._arguments.items(), values, strict=True)
+        return self._load(inputs[0], **{name: value(sample) for (name, value), sample in read})
 
 
 class ReaderMeta(TypedDict):

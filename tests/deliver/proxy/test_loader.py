@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import multiprocessing
 import os
-import signal
-from functools import partial
 
 import numpy as np
 import pytest
@@ -329,28 +327,6 @@ def test_an_exception_in_the_dataset_is_its_own_batchs(server, workers):
     if workers:  # torch's own iterator without workers goes on too, as a map dataset's sampler does
         assert check_all(iterator) == ALL[12:]
     assert check(next(iter(load(server, num_workers=workers)))) == [0, 1, 2, 3]
-
-
-def kill_and_go_on(pid, batches):
-    os.kill(pid, signal.SIGKILL)
-    for _ in batches:
-        pass
-
-
-# torch's signal handler raises wherever the main thread is, also where exceptions are ignored.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("own", [False, True])
-def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(server, own):
-    dataset = Processes(server.proxy, 400)
-    loader = load(server, dataset, num_workers=2) if own else DataLoader(dataset, 4, num_workers=2)
-    iterator = iter(loader)
-    pid = int(server.produce_data(next(iterator))[1][0])
-
-    error = failure(partial(kill_and_go_on, pid, map(server.produce_data, iterator)))
-    assert isinstance(error, RuntimeError)
-    assert str(pid) in str(error)
-    del iterator, loader
-    assert check_all(load(server, num_workers=2)) == ALL
 
 
 class Stuck(Numbers):

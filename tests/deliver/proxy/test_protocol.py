@@ -31,7 +31,7 @@ def columns(draw):
     return result
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(columns())
 def test_ragged_arrays_of_every_type_come_out_as_they_went_in(given):
     described = [protocol.describe("x", column) for column in given]

@@ -213,7 +213,7 @@ def flat(item: Any) -> list[Any]:
     return [type(item), *(x for part in parts(item) for x in flat(part))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(nested(st.integers(0, 9).map(Leaf)))
 def test_any_nesting_is_replaced_and_left_as_it_was(item):
     before = flat(item)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing.connection
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,7 @@ import torch.utils.data
 
 from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.server import Server
-from forebay.errors import ArgumentError
+from forebay.errors import ArgumentError, WorkerDied
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -64,7 +66,29 @@ class _Producer:
         return self
 
     def __next__(self) -> Any:
-        return self._server.produce_data(next(self._batches))
+        try:
+            batch = next(self._batches)
+        except (ConnectionError, EOFError) as error:
+            # torch takes a tensor from the worker that made it, which may have died meanwhile. The
+            # Dataset's own errors of these classes come here too, with all workers alive.
+            death = self._death()
+            if death is None:
+                raise
+            raise WorkerDied(death) from error
+        return self._server.produce_data(batch)
+
+    def _death(self) -> str | None:
+        """Which worker has died of what; None if all live."""
+        workers = getattr(self._batches, "_workers", ())
+        # A process ends in steps: its connections, then what `wait` looks at, then itself.
+        ended = multiprocessing.connection.wait([w.sentinel for w in workers], timeout=1)
+        for worker in (w for w in workers if w.sentinel in ended):
+            worker.join()
+            code = worker.exitcode
+            if code:
+                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                return f"the DataLoader's worker process {worker.pid} died: {how}"
+        return None
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length

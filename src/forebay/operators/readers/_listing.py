@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from forebay.operators.readers._storage import folder_of, join, read_text, scan
 class Paths(Sequence[str]):
     """Paths in one piece of memory: a million of them cost their letters and 8 bytes each."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        encoded = [os.fsencode(path) for path in paths]
-        self._text = b"".join(encoded)
-        self._ends = np.cumsum([0, *map(len, encoded)])
+    def __init__(self, paths: Sequence[str]) -> None:
+        text = "".join(paths)
+        lengths = map(len, paths if text.isascii() else map(os.fsencode, paths))
+        self._text = os.fsencode(text)
+        self._ends = np.zeros(len(paths) + 1, np.int64)
+        np.cumsum(np.fromiter(lengths, np.int64, len(paths)), out=self._ends[1:])
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -84,8 +86,8 @@ def list_tree(root: str, keep_file: Callable[[str], object]) -> list[str]:
 
 def read_list(file_list: str, root: str | None) -> tuple[list[str], str]:
     """The lines of a list of files, empty ones too, and the folder that they are relative to."""
-    lines = [line.rstrip("\r") for line in read_text(file_list).split("\n")]
-    if not any(line.strip() for line in lines):
+    lines = read_text(file_list).replace("\r\n", "\n").split("\n")
+    if not any(map(str.strip, lines)):
         raise ValueError(f"no files are listed in {file_list}")
     return lines, folder_of(file_list) if root is None else root
 
@@ -98,16 +100,14 @@ def read_labelled_list(file_list: str, root: str | None) -> tuple[list[str], lis
     """
     lines, home = read_list(file_list, root)
     paths, labels = [], []
-    form = re.compile(r"(.*\S)\s+([0-9]+)\s*")
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        found = form.fullmatch(line)
-        if found is None or int(found[2]) >= 2**31:
+        parts = line.rsplit(None, 1)
+        if len(parts) == 2 and parts[1].isdecimal() and (label := int(parts[1])) < 2**31:
+            paths.append(parts[0])
+            labels.append(label)
+        elif parts:
             raise ValueError(
                 f"{file_list}, line {number}: a path and a label, an integer that is not "
                 f"negative, were expected, but got {line!r}"
             )
-        paths.append(join(home, found[1]))
-        labels.append(int(found[2]))
-    return paths, labels
+    return [join(home, path) for path in paths], labels

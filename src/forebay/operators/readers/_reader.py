@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from forebay.batch import Batch, Sample
 from forebay.errors import SourceError
@@ -46,6 +47,10 @@ class Reader(DeferredSource):
             OSError, ValueError: it cannot be read. The text need not name the file.
         """
 
+    def sample_with(self, index: int, arguments: Mapping[str, Any]) -> tuple[Sample, ...]:
+        """The same for readers with arguments that have a value per sample, if some were given."""
+        raise AssertionError(f"nothing here takes {list(arguments)} per sample")
+
     def name(self, index: int) -> str:
         """Where a sample comes from, for errors: a path, with an offset where files hold many."""
         return f"sample {index}"
@@ -60,11 +65,11 @@ class Reader(DeferredSource):
         self._next += 1
         return [Batch([Sample(indices[row, ...]) for row in range(len(indices))])]
 
-    def load(self, ticket: Sample) -> tuple[Sample, ...]:
+    def load(self, ticket: Sample, **arguments: Any) -> tuple[Sample, ...]:
         """The sample whose index `read` gave. Raises SourceError if it cannot be read."""
         index = int(ticket.array)
         try:
-            return self.sample(index)
+            return self.sample_with(index, arguments) if arguments else self.sample(index)
         except (OSError, ValueError) as error:
             ticket.source = self.name(index)
             text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

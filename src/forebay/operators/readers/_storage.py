@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Callable
@@ -16,9 +17,9 @@ def join(root: str, name: str) -> str:
     """The path of `name`, which is relative to `root` unless it is absolute or a URL."""
     if not root or "://" in name or name.startswith("/"):
         return name
-    if "://" in root:
-        return f"{root.rstrip('/')}/{name}"
-    return os.path.join(root, name)  # noqa: PTH118 - a million times
+    if os.name == "nt" and "://" not in root:
+        return os.path.join(root, name)  # noqa: PTH118 - on Windows it knows more absolute paths
+    return root + name if root.endswith("/") else f"{root}/{name}"
 
 
 def folder_of(path: str) -> str:
@@ -74,8 +75,8 @@ def read(path: str, offset: int = 0, size: int | None = None) -> Array:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             if offset:
                 file.seek(offset)
-            wanted = os.fstat(file.fileno()).st_size - offset if size is None else size
-            result = np.empty(max(wanted, 0), np.uint8)
+            left = max(os.fstat(file.fileno()).st_size - offset, 0)
+            result = np.empty(left if size is None else min(size, left), np.uint8)
             result = result[: fill(file.readinto, result)]
     if size is not None and result.size < size:
         raise ValueError(
@@ -83,6 +84,38 @@ def read(path: str, offset: int = 0, size: int | None = None) -> Array:
             f"from offset {offset}"
         )
     return result
+
+
+class Containers:
+    """Files that hold many samples: the last used local ones stay open."""
+
+    def __init__(self) -> None:
+        self._open = functools.lru_cache(_MOST_OPEN)(_Descriptor)
+
+    def read(self, path: str, offset: int, size: int) -> Array:
+        """`size` bytes from `offset` on. Raises as `read` does."""
+        if "://" in path or size > _MOST_AT_ONCE or not hasattr(os, "preadv"):
+            return read(path, offset, size)
+        result = np.empty(size, np.uint8)
+        descriptor = self._open(path)  # kept until the end: another thread may make it the oldest
+        got = os.preadv(descriptor.number, [result.data], offset) if size else 0
+        return result if got == size else read(path, offset, size)
+
+
+_MOST_OPEN = 64
+_MOST_AT_ONCE = 1 << 24  # an index may say anything; `read` looks first how long the file is
+
+
+class _Descriptor:
+    """An open file, which is closed when nobody uses it any more."""
+
+    def __init__(self, path: str) -> None:
+        self.number = -1
+        self.number = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if self.number >= 0:
+            os.close(self.number)
 
 
 def fill(readinto: Callable[[Any], int | None], target: Array) -> int:

@@ -1,0 +1,127 @@
+"""Operations on references: what was recorded is what the same operations do to the tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader as TorchLoader
+from torch.utils.data import default_collate
+
+from forebay.errors import ProxyError
+from forebay.torch.proxy import DataLoader, Server
+from proxies import Numbers, twice
+
+
+@pytest.fixture
+def server():
+    with Server(twice()) as running:
+        yield running
+
+
+def row(index):
+    return np.full((2, 3), index, np.float32) + np.arange(3, dtype=np.float32)
+
+
+def made(index):
+    """What `twice` makes of a row, 2 x + 1, by numpy."""
+    return torch.from_numpy(row(index) * 2 + 1)
+
+
+def shifted(tensor, by):
+    return tensor + by
+
+
+OPERATIONS = {
+    "divide": lambda x: x / 255,
+    "reflected": lambda x: 1 - x,
+    "flip": lambda x: x.flip(-1),
+    "clamp": lambda x: torch.clamp(x, 0, 4),
+    "index": lambda x: x[0, 1:],
+    "chain": lambda x: (-x).abs().sqrt() * 3,
+    "with a tensor": lambda x: x + torch.tensor([1.0, 2.0, 3.0]),
+    "with itself": lambda x: torch.stack([x, x * 2]).sum(0),
+    "compare": lambda x: x > 3,
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_on_samples_give_what_they_give_on_tensors(server, name):
+    operation = OPERATIONS[name]
+    refs = [operation(server.proxy(row(i))) for i in range(5)]
+    got = server.produce_data(default_collate(refs))
+    assert torch.equal(got, torch.stack([operation(made(i)) for i in range(5)]))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_on_a_batch_give_what_they_give_on_its_tensor(server, name):
+    batch = default_collate([server.proxy(row(i)) for i in range(5)])
+    operation = OPERATIONS[name]
+    got = server.produce_data(operation(batch))
+    assert torch.equal(got, operation(torch.stack([made(i) for i in range(5)])))
+
+
+def test_map_calls_a_function_with_its_arguments(server):
+    got = server.produce_data([server.proxy(row(i)).map(shifted, by=i) for i in range(3)])
+    for i, tensor in enumerate(got):
+        assert torch.equal(tensor, made(i) + i)
+
+
+def test_rows_that_record_different_things_are_each_done_their_own_way(server):
+    refs = [server.proxy(row(0)) + 1, server.proxy(row(1)) * 2, server.proxy(row(2))]
+    got = server.produce_data(default_collate(refs))
+    expected = [made(0) + 1, made(1) * 2, made(2)]
+    assert torch.equal(got, torch.stack(expected))
+
+
+def test_the_same_operation_with_another_number_a_row_uses_each_rows_own(server):
+    refs = [server.proxy(row(i)) + i for i in range(4)]
+    got = server.produce_data(default_collate(refs))
+    assert torch.equal(got, torch.stack([made(i) + i for i in range(4)]))
+
+
+class Recording(Numbers):
+    def __getitem__(self, index):
+        return torch.clamp(self.proxy(row(index)) / 2, 0, 9).map(shifted, by=1), index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("own", [True, False])
+def test_what_workers_record_is_done_in_the_training_process(server, workers, own):
+    dataset = Recording(server.proxy, 11)
+    if own:
+        loader = DataLoader(server, dataset, batch_size=4, num_workers=workers)
+    else:
+        loader = TorchLoader(dataset, batch_size=4, num_workers=workers)
+    seen = 0
+    for data, labels in map(server.produce_data, loader):
+        expected = [torch.clamp(made(int(i)) / 2, 0, 9) + 1 for i in labels]
+        assert torch.equal(data, torch.stack(expected))
+        seen += len(labels)
+    assert seen == 11
+
+
+def test_a_loop_that_forgets_produce_data_computes_with_the_right_tensors(server):
+    loader = TorchLoader(Numbers(server.proxy, 8), batch_size=4, num_workers=1)
+    (ref, _), *_ = loader
+    moved = ref.to("cpu")
+    assert isinstance(moved, torch.Tensor)
+    assert torch.equal(moved, server.produce_data(ref))
+
+
+@pytest.mark.parametrize(
+    "use", [bool, float, int, len, list, np.asarray, lambda x: x.numpy(), lambda x: x.item()]
+)
+def test_what_needs_the_value_now_is_refused_with_the_reason(server, use):
+    with pytest.raises(ProxyError, match="has no value here"):
+        use(server.proxy(row(0)))
+
+
+def test_properties_that_need_the_value_are_refused_too(server):
+    ref = server.proxy(row(0))
+    for name in ("shape", "dtype", "device"):
+        with pytest.raises(ProxyError, match=f"'.{name}' needs the value"):
+            getattr(ref, name)
+    assert not hasattr(ref, "no_method_of_tensors")
+    assert "SampleRef" in repr(ref)
+    assert "Recorded" in repr(ref + 1)
