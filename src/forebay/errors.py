@@ -101,5 +101,9 @@ class WorkerDied(ProxyError):  # noqa: N818 - an event rather than a mistake
     """A worker process ended while its data was waited for."""
 
 
+class TooManyErrors(ProxyError):  # noqa: N818 - an event rather than a mistake
+    """More samples failed than the server's `max_errors`; the text lists them."""
+
+
 class RequestRefused(ProxyError, ValueError):  # noqa: N818 - an event rather than a mistake
     """What a worker asked of the server cannot be done."""

@@ -10,7 +10,7 @@ its last event.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from forebay.batch import Batch
@@ -54,19 +54,19 @@ class Executor:
         self,
         place: Place,
         fed: Mapping[Node, Batch],
-        sources: Sequence[str | None] | None = None,
+        source: Callable[[int], str | None] | None = None,
     ) -> Run:
         """Begin a run; wait while the first channel is full.
 
         Args:
             place: of its random numbers; sources are told its epoch and batch.
             fed: a batch for each source that is fed by hand.
-            sources: where each row came from, for errors.
+            source: gives where a row came from, for errors.
 
         Raises:
             Closed: the executor was closed.
         """
-        run = Run(self.plan, place, fed, sources)
+        run = Run(self.plan, place, fed, source)
         with self._lock:
             if self._closed:
                 raise Closed

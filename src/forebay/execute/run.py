@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -93,7 +93,8 @@ class Run:
         error: what ends the run as a whole.
         failures: row → what went wrong there. The other rows are not affected.
         passed: an event for each stage; the last one says that the run is over.
-        sources: row → where it came from, for errors.
+        source: gives where a row came from, for errors.
+        good: once it is over: the rows that `outputs` has, in order.
     """
 
     def __init__(
@@ -101,16 +102,17 @@ class Run:
         plan: Plan,
         place: Place,
         fed: Mapping[Node, Batch],
-        sources: Sequence[str | None] | None = None,
+        source: Callable[[int], str | None] | None = None,
     ) -> None:
         self.place = place
         self.fed = fed
-        self.sources = sources
+        self.source = source
         self.size = 0
         self.rows: list[list[Any]] = []
         self.error: BaseException | None = None
         self.failures: dict[int, OperatorError] = {}
         self.outputs: tuple[Batch, ...] = ()
+        self.good: Sequence[int] = ()
         self.passed = [threading.Event() for _ in plan.stages]
         self._plan = plan
         self._targets: list[Target] = []
@@ -201,8 +203,8 @@ class Run:
             if number is not None:
                 used = [row[slot] for slot in (*instruction.inputs, *instruction.values)]
                 source = next((s.source for s in used if s is not None and s.source), None)
-                if source is None and self.sources is not None:
-                    source = self.sources[number]
+                if source is None and self.source is not None:
+                    source = self.source(number)
             node = instruction.node
             kind = ReaderError if isinstance(cause, SourceError) else OperatorError
             failed = kind(node.operator.name, number, source, str(node.origin), _reason(cause))
@@ -212,10 +214,10 @@ class Run:
     def finish(self) -> None:
         """Make the outputs of the rows that are good, and drop everything else."""
         if self.error is None:
-            good = [row for i, row in enumerate(self.rows) if i not in self.failures]
+            self.good = good = [i for i in range(self.size) if i not in self.failures]
             try:
                 self.outputs = tuple(
-                    self._uniform(index, target.batch([row[slot] for row in good]))
+                    self._uniform(index, target.batch([self.rows[i][slot] for i in good]))
                     for index, (target, slot) in enumerate(
                         zip(self._targets, self._plan.outputs, strict=True)
                     )
@@ -236,14 +238,27 @@ class Run:
 
     def result(self) -> tuple[Batch, ...]:
         """Wait for the end. Returns the outputs; raises what went wrong, the first row's first."""
+        outputs = self.outcome()
+        self.check(range(self.size))
+        return outputs
+
+    def outcome(self) -> tuple[Batch, ...]:
+        """Wait for the end. Returns the outputs of the `good` rows; raises what ended all."""
         self.passed[-1].wait()
-        error = self.error
-        if isinstance(error, EndOfData):
+        if isinstance(self.error, EndOfData):
             raise EndOfData
-        if error is None and self.failures:
-            error = self.failures[min(self.failures)]
-        if error is None:
-            return self.outputs
+        if self.error is not None:
+            self._raise(self.error)
+        return self.outputs
+
+    def check(self, rows: Sequence[int]) -> None:
+        """Raise what went wrong in the first of these rows that failed."""
+        if self.failures:
+            for row in rows:
+                if row in self.failures:
+                    self._raise(self.failures[row])
+
+    def _raise(self, error: BaseException) -> NoReturn:
         try:
             raise error
         finally:  # else the error's traceback, this frame and the run would keep each other alive

@@ -1,5 +1,6 @@
 """The proxy: `Server`, `DataLoader` and the references, also under DALI's names."""
 
+from forebay.deliver.proxy.failures import BadSample
 from forebay.deliver.proxy.loader import DataLoader
 from forebay.deliver.proxy.reference import BatchRef, SampleRef
 from forebay.deliver.proxy.server import Server
@@ -10,6 +11,7 @@ DALIOutputBatchRef = BatchRef
 DALIOutputSampleRef = SampleRef
 
 __all__ = [
+    "BadSample",
     "BatchRef",
     "DALIOutputBatchRef",
     "DALIOutputSampleRef",

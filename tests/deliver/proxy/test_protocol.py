@@ -53,7 +53,7 @@ def test_a_message_survives_its_encoding():
         epoch="ab",
         batch=4,
         rows=[0, 2],
-        sources=[None, "dataset index 2"],
+        indices=[None, 2],
         columns=[protocol.Column("<f4", "HWC", [(1, 2, 3), (4, 5, 6)])],
         data=b"x",
         dropped=(7,),

@@ -313,7 +313,7 @@ def test_a_connection_that_talks_nonsense_is_an_error_for_its_references_not_a_h
         ref = desk.receive(Ticket(desk.name, "liar", 0), [0])
         liar.send(b"nonsense")
         with pytest.raises(ProxyError, match="worker process 1 failed"):
-            in_thread(lambda: desk.entry(ref).result())
+            in_thread(lambda: desk.entry(ref).finished())
         liar.close()
 
 
@@ -321,7 +321,7 @@ def test_a_reference_may_overtake_its_connection():
     with Server(twice()) as server:
         desk = server._desk
         part = desk.receive(Ticket(desk.name, "late", 0), [0])
-        asking = threading.Thread(target=lambda: results.append(desk.entry(part).result()))
+        asking = threading.Thread(target=lambda: results.append(desk.entry(part).finished()))
         results = []
         asking.start()
         late = connect(desk.listener.address)
@@ -330,7 +330,7 @@ def test_a_reference_may_overtake_its_connection():
         message = protocol.Submit(0, 0, 0, [0], [None], [column], np.array([3], "<i4").tobytes())
         late.send(protocol.encode(message))
         asking.join(BOUND)
-        assert results[0][0].as_tensor().tolist() == [[7]]
+        assert results[0].outputs[0].as_tensor().tolist() == [[7]]
         late.close()
 
 

@@ -47,8 +47,8 @@ class Fetch:
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
-    def add(self, inputs: Sequence[Sample], source: str | None) -> Call:
-        call = Call(inputs, self, next(self._rows), source)
+    def add(self, inputs: Sequence[Sample], index: Any) -> Call:
+        call = Call(inputs, self, next(self._rows), index)
         with self._lock:
             self._waiting.append(weakref.ref(call))
         return call
@@ -107,7 +107,7 @@ class Client:
     def begin(self, epoch: int | str, batch: int) -> Fetch:
         """Begin a batch whose place is known."""
         self._local.fetch = Fetch(self, epoch, batch)
-        self._local.source = None
+        self._local.index = None
         return self._local.fetch  # type: ignore[no-any-return]
 
     def _next_place(self) -> tuple[int | str, int]:
@@ -118,12 +118,12 @@ class Client:
             return 0, number
         return f"{worker.seed - worker.id:x}", number * worker.num_workers + worker.id
 
-    def note_source(self, source: str | None) -> None:
-        """Say where the inputs of this thread's next calls come from."""
-        self._local.source = source
+    def note_index(self, index: Any) -> None:
+        """Say to which sample of the dataset this thread's next calls belong."""
+        self._local.index = index
 
     def call(self, inputs: Sequence[Sample]) -> Call:
-        return self.fetch().add(inputs, getattr(self._local, "source", None))
+        return self.fetch().add(inputs, getattr(self._local, "index", None))
 
     def send(self, fetch: Fetch, calls: Sequence[Call]) -> None:
         """Send calls as parts of at most the pipeline's batch size."""
@@ -139,7 +139,7 @@ class Client:
                 epoch=fetch.epoch,
                 batch=fetch.batch,
                 rows=[call.row for call in group],
-                sources=[call.source for call in group],
+                indices=[call.dataset_index for call in group],
                 columns=[
                     protocol.describe(name, column)
                     for name, column in zip(self._names, columns, strict=True)
@@ -147,8 +147,8 @@ class Client:
                 data=None,
             )
             part = self._outbox(message, columns)
-            for index, call in enumerate(group):
-                call.part, call.index, call.inputs = part, index, None
+            for position, call in enumerate(group):
+                call.part, call.position, call.inputs = part, position, None
 
 
 class RemoteOutbox:

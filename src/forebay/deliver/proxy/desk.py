@@ -21,6 +21,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -156,14 +157,14 @@ class Desk:
         number = epoch if isinstance(epoch, int) else self.begin_epoch(epoch)
         place = Place(number, message.batch, message.rows)
         fed = dict(zip(self._pipeline.inputs().values(), batches, strict=True))
-        executor, sources = self._executor, message.sources
+        executor, indices = self._executor, message.indices
 
         def start() -> Run:
             if executor is None:
                 raise Closed
-            return executor.submit(place, fed, sources)
+            return executor.submit(place, fed, partial(_source, indices))
 
-        entry = Entry(start)
+        entry = Entry(start, indices)
         if not self._deterministic:
             entry.begin()
         return entry
@@ -329,6 +330,10 @@ class Desk:
                     self._changed.wait()
         entry: Entry = part.entry
         return entry
+
+
+def _source(indices: Sequence[Any], row: int) -> str | None:
+    return None if indices[row] is None else f"dataset index {indices[row]}"
 
 
 def _dropped() -> Lost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from forebay.batch import Batch
@@ -18,17 +18,21 @@ class Entry:
     """How to run a part, then its run.
 
     Attributes:
+        indices: of each row in the dataset; None where it is not known.
         missing: the rows of which no reference has come out of the worker yet.
         tensors: what was made of its outputs, so that asking again gives the same.
+        noted: the rows whose failure the server has counted.
     """
 
-    def __init__(self, start: Callable[[], Run]) -> None:
+    def __init__(self, start: Callable[[], Run], indices: Sequence[Any] = ()) -> None:
         self._start: Callable[[], Run] | None = start
+        self.indices = indices
         self._lock = threading.Lock()
         self._run: Run | None = None
         self._error: Exception | None = None
         self.missing: set[int] = set()
         self.tensors: dict[Any, Any] = {}
+        self.noted: dict[int, object] = {}
 
     def begin(self) -> None:
         """Begin the run, once. What goes wrong is kept for who asks for the result."""
@@ -40,14 +44,26 @@ class Entry:
                 except Exception as error:
                     self._error = error
 
-    def result(self) -> tuple[Batch, ...]:
-        """Wait for the outputs. Raises what the run raises; ServerStopped if it was ended."""
+    def batch(self, output: int, rows: Sequence[int]) -> Batch:
+        """One output of these rows. Waits; raises the error of the first row that failed."""
+        run = self.finished()
+        run.check(rows)
+        batch = run.outputs[output]
+        if run.failures:
+            position = {row: i for i, row in enumerate(run.good)}
+            rows = [position[row] for row in rows]
+        if list(rows) == list(range(len(batch))):
+            return batch
+        return Batch([batch.samples[row] for row in rows])
+
+    def finished(self) -> Run:
+        """Wait for the run. Raises what ended it as a whole; ServerStopped if it was ended."""
         self.begin()
         try:
             if self._error is not None:
                 raise self._error
             assert self._run is not None
-            return self._run.result()
+            self._run.outcome()
         except Closed:
             raise ServerStopped(STOPPED) from None
         except EndOfData:
@@ -55,6 +71,7 @@ class Entry:
                 "an external source with a callback has no more data for this batch of the proxy; "
                 "let it go on for ever (cycle=True)"
             ) from None
+        return self._run
 
 
 class Lost(Entry):
@@ -68,5 +85,5 @@ class Lost(Entry):
     def _refuse(self) -> NoReturn:
         raise self._kind(self._text)
 
-    def result(self) -> tuple[Batch, ...]:
+    def finished(self) -> Run:
         self._refuse()

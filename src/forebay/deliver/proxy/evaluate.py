@@ -12,7 +12,7 @@ from forebay.batch import Batch, Sample
 from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded, Reference, leaves
 from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef
-from forebay.deliver.proxy.structure import replace
+from forebay.deliver.proxy.structure import find, replace
 from forebay.deliver.ragged import Ragged, assemble
 
 
@@ -45,13 +45,9 @@ class Evaluation:
     def _row(self, ref: Reference) -> torch.Tensor:
         if isinstance(ref, BrokenRef):
             raise ref.error
-        if isinstance(ref, SampleRef):
-            if ref.call.part is None:
-                ref.call.fetch.send_waiting()
-            assert ref.call.part is not None
-            ref = RowRef(ref.call.part, ref.call.index, ref.output)
-        assert isinstance(ref, RowRef)
-        return self._entry(ref.part).result()[ref.output][ref.row]
+        assert isinstance(ref, RowRef | SampleRef)
+        part, row = ref.sent()
+        return self._entry(part).batch(ref.output, (row,))[0]
 
     def _rows(self, ref: Reference) -> list[Any]:
         """The data of a batch reference, row by row."""
@@ -74,17 +70,15 @@ class Evaluation:
         key = (ref.output, *((part.ticket, tuple(rows)) for part, rows in ref.pieces))
         if key not in home:
             part, rows = ref.pieces[0]
-            batch = self._entry(part).result()[ref.output]
-            if len(ref.pieces) > 1 or list(rows) != list(range(len(batch))):
-                batch = Batch(self._samples(ref))
+            one = self._entry(part).batch(ref.output, rows)
+            batch = Batch(self._samples(ref)) if len(ref.pieces) > 1 else one
             home[key] = assemble(batch, self._ragged, ref.output)
         return home[key]
 
     def _samples(self, ref: BatchRef) -> list[Sample]:
         samples: list[Sample] = []
         for part, rows in ref.pieces:
-            batch = self._entry(part).result()[ref.output]
-            samples += [batch.samples[row] for row in rows]
+            samples += self._entry(part).batch(ref.output, rows).samples
         return samples
 
     def _assemble(self, rows: Sequence[Any], ref: Reference) -> Any:
@@ -97,6 +91,4 @@ class Evaluation:
 
 def _batches(recorded: Any) -> list[Reference]:
     """The references among recorded arguments, without a look into them."""
-    found: list[Reference] = []
-    replace(recorded, Reference, found.append)
-    return found
+    return find(recorded, Reference)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import multiprocessing.connection
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch.utils.data
 
 from forebay.deliver.proxy.client import Proxy
+from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
+from forebay.deliver.proxy.reference import note_index
+from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.errors import ArgumentError, WorkerDied
 
@@ -49,9 +54,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
         if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            view.__dict__["dataset"] = _Numbered(self.dataset, self.server.proxy)
+            on_error = self.server.failures.on_error
+            dataset = _Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
+            view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = _Numbering(getattr(self, which), self._epoch)
+            if on_error != "raise":
+                collate = _Collating if self.batch_sampler is not None else _Converting
+                view.__dict__["collate_fn"] = collate(self.collate_fn, on_error)
         return super(DataLoader, view)._get_iterator()
 
 
@@ -66,8 +76,16 @@ class _Producer:
         return self
 
     def __next__(self) -> Any:
+        while True:
+            with contextlib.suppress(NoGoodRowError):  # such a batch is passed over
+                return self._next()
+
+    def _next(self) -> Any:
         try:
             batch = next(self._batches)
+        except StopIteration:
+            self._server.failures.warn()
+            raise
         except (ConnectionError, EOFError) as error:
             # torch takes a tensor from the worker that made it, which may have died meanwhile. The
             # Dataset's own errors of these classes come here too, with all workers alive.
@@ -75,7 +93,12 @@ class _Producer:
             if death is None:
                 raise
             raise WorkerDied(death) from error
-        return self._server.produce_data(batch)
+        if isinstance(batch, _Collated):
+            self._server.failures.add(batch.bad)
+            batch = batch.batch
+            if batch is None:
+                raise NoGoodRowError(None)
+        return self._server.produce_batch(batch)
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""
@@ -123,13 +146,19 @@ class _Numbering:
 
 
 class _Numbered:
-    """The user's map-style dataset, asked by place. It looks like the dataset from outside."""
+    """The user's map-style dataset, asked by place. It looks like the dataset from outside.
 
-    def __init__(self, dataset: Any, proxy: Proxy) -> None:
-        self.__dict__.update(_dataset=dataset, _proxy=proxy)
+    Args:
+        dataset: the user's.
+        proxy: is told each sample's place.
+        lenient: give a `BadSample` in the place of a sample that cannot be loaded.
+    """
+
+    def __init__(self, dataset: Any, proxy: Proxy, *, lenient: bool) -> None:
+        self.__dict__.update(_dataset=dataset, _proxy=proxy, _lenient=lenient)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_dataset", "_proxy"):  # while it is being unpickled
+        if name in ("_dataset", "_proxy", "_lenient"):  # while it is being unpickled
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -141,15 +170,62 @@ class _Numbered:
 
     def __getitem__(self, place: _Place) -> Any:
         self._proxy.client.begin(place.epoch, place.batch)
-        return self._one(place.indices)
+        return self._one(self._dataset.__getitem__, place, place.indices, 0)
 
     def __getitems__(self, place: _Place) -> Sequence[Any]:
         self._proxy.client.begin(place.epoch, place.batch)
-        if getattr(self._dataset, "__getitems__", None):
-            items: Sequence[Any] = self._dataset.__getitems__(place.indices)
-            return items
-        return [self._one(index) for index in place.indices]
+        one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
+        if several:
+            with contextlib.suppress(*[Exception] if self._lenient else []):
+                items: Sequence[Any] = several(place.indices)
+                for index, item in zip(place.indices, items, strict=False):
+                    note_index(item, index)
+                return items
+            self._proxy.client.begin(place.epoch, place.batch)
+            one = partial(_one_of_several, several)
+        return [self._one(one, place, index, row) for row, index in enumerate(place.indices)]
 
-    def _one(self, index: Any) -> Any:
-        self._proxy.client.note_source(f"dataset index {index}")
-        return self._dataset[index]
+    def _one(self, load: Callable[[Any], Any], place: _Place, index: Any, row: int) -> Any:
+        self._proxy.client.note_index(index)
+        try:
+            return load(index)
+        except Exception as error:
+            if not self._lenient:
+                raise
+            path = getattr(error, "filename", None)
+            cause = detached(error)
+            return BadSample(index, path, "dataset", cause, place.epoch, place.batch, row)
+
+
+def _one_of_several(load: Callable[[Sequence[Any]], Sequence[Any]], index: Any) -> Any:
+    return load([index])[0]
+
+
+@dataclass(frozen=True)
+class _Collating:
+    """A collate function that leaves out, or replaces, the samples that could not be loaded."""
+
+    collate: Callable[[Any], Any]
+    on_error: OnError
+
+    def __call__(self, samples: Sequence[Any]) -> _Collated:
+        failed = [row for row, sample in enumerate(samples) if isinstance(sample, BadSample)]
+        rows = keep(self.on_error, len(samples), failed)
+        batch = self.collate([samples[row] for row in rows]) if rows else None
+        return _Collated(batch, [samples[row] for row in failed])
+
+
+class _Converting(_Collating):
+    """The same for a loader that makes no batches: its batches are samples."""
+
+    def __call__(self, sample: Any) -> _Collated:
+        if isinstance(sample, BadSample):
+            return _Collated(None, [sample])
+        return _Collated(self.collate(sample), [])
+
+
+class _Collated(NamedTuple):
+    """A batch, None if nothing is left of it, and the samples that could not be loaded."""
+
+    batch: Any
+    bad: list[BadSample]

@@ -63,7 +63,7 @@ class Submit:
         epoch: the epoch's number, or a token that is the same for all workers of one epoch.
         batch: number of the batch in the epoch.
         rows: number of each row in the batch.
-        sources: where each row comes from, for errors.
+        indices: of each row in the dataset; None where it is not known.
         columns: one for each input.
         data: the buffer, if it is small.
         segment: the number of the shared segment that has it, else.
@@ -75,7 +75,7 @@ class Submit:
     epoch: int | str
     batch: int
     rows: Sequence[int]
-    sources: Sequence[str | None]
+    indices: Sequence[Any]
     columns: Sequence[Column]
     data: bytes | None
     segment: int | None = None

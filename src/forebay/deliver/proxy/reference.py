@@ -22,6 +22,7 @@ from forebay.deliver.proxy.recorded import (
     leaves,
     merge,
 )
+from forebay.deliver.proxy.structure import find
 from forebay.errors import ProxyError
 
 if TYPE_CHECKING:
@@ -87,21 +88,21 @@ class Call:
         inputs: a Sample for each input; None once they were sent.
         fetch: the batch in the making that it belongs to.
         row: its number in that batch.
-        source: where the row comes from, for errors.
-        part, index: where it went: its part, and the row in it.
+        dataset_index: of the sample that it was made for; None if it is not known.
+        part, position: where it went: its part, and the row in it.
     """
 
-    __slots__ = ("__weakref__", "fetch", "index", "inputs", "part", "row", "source")
+    __slots__ = ("__weakref__", "dataset_index", "fetch", "inputs", "part", "position", "row")
 
     def __init__(
-        self, inputs: Sequence[Sample], fetch: Fetch, row: int, source: str | None
+        self, inputs: Sequence[Sample], fetch: Fetch, row: int, dataset_index: Any
     ) -> None:
         self.inputs: Sequence[Sample] | None = inputs
         self.fetch = fetch
         self.row = row
-        self.source = source
+        self.dataset_index = dataset_index
         self.part: Part | None = None
-        self.index = 0
+        self.position = 0
 
 
 class SampleRef(Reference):
@@ -121,18 +122,32 @@ class SampleRef(Reference):
     def at_home(self) -> bool:
         return False  # its batch is still being made
 
+    def sent(self) -> tuple[Part, int]:
+        """Its part, and the row in it. What was not sent yet is sent."""
+        if self.call.part is None:
+            self.call.fetch.send_waiting()
+        assert self.call.part is not None
+        return self.call.part, self.call.position
+
     def __repr__(self) -> str:
         return f"SampleRef(output={self.output}, row={self.call.row})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            self.call.fetch.send_waiting()
+            part, row = self.sent()
         except Exception as error:
             # torch pickles in a thread that drops what fails, and its reader would wait for ever.
             kept = error if isinstance(error, ProxyError) else ProxyError(repr(error))
             return BrokenRef, (self.server, kept)
-        assert self.call.part is not None
-        return _receive_row, (self.call.part.ticket, self.call.index, self.output)
+        return _receive_row, (part.ticket, row, self.output)
+
+
+def note_index(sample: Any, index: Any) -> None:
+    """Say which sample of the dataset it is in whose making the proxy was called."""
+    for ref in find(sample, Reference):
+        for leaf in leaves(ref):
+            if isinstance(leaf, SampleRef):
+                leaf.call.dataset_index = index
 
 
 class RowRef(Reference):
@@ -148,6 +163,10 @@ class RowRef(Reference):
     @property
     def server(self) -> str:
         return self.part.ticket.server
+
+    def sent(self) -> tuple[Part, int]:
+        """Its part, and the row in it."""
+        return self.part, self.row
 
     def __repr__(self) -> str:
         return f"SampleRef(output={self.output}, row={self.row})"
@@ -198,6 +217,15 @@ class BatchRef(Reference):
     def server(self) -> str:
         return self.pieces[0][0].ticket.server
 
+    def places(self) -> list[tuple[Part, int]]:
+        """For each row: its part, and the row in that."""
+        return [(part, row) for part, rows in self.pieces for row in rows]
+
+    def take(self, rows: Sequence[int]) -> BatchRef:
+        """The batch of these rows of it."""
+        places = self.places()
+        return BatchRef(_pieces([places[row] for row in rows]), self.output, len(rows))
+
     def __repr__(self) -> str:
         return f"BatchRef(output={self.output}, size={self.size})"
 
@@ -236,11 +264,7 @@ def _collate_data(batch: Sequence[Any]) -> BatchRef:
     for ref in batch:
         if isinstance(ref, BrokenRef):
             raise ref.error
-        if isinstance(ref, RowRef):
-            places.append((ref.part, ref.row))
-        else:
-            assert ref.call.part is not None
-            places.append((ref.call.part, ref.call.index))
+        places.append(ref.sent())
     return BatchRef(_pieces(places), outputs.pop(), len(places))
 
 

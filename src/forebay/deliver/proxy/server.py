@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
@@ -14,12 +14,14 @@ from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
 from forebay.deliver.proxy.evaluate import Evaluation
+from forebay.deliver.proxy.failures import BadSample, Failures, OnError
 from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
+from forebay.deliver.proxy.rows import NoGoodRowError, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
-from forebay.errors import ArgumentError, GraphError, ProxyError, ServerStopped
+from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
 from forebay.execute.scope import close_after
 
 
@@ -35,8 +37,12 @@ class Server:
         ragged: what a batch whose samples differ in shape becomes: "error" raises, "list" is a list
             of tensors, "pad" a named tuple of zero-padded data and lengths, "nested" a nested
             tensor.
-        on_error: "raise"; "skip" and "substitute" are not in this version.
-        max_errors: not in this version.
+        on_error: what becomes of a batch in which a sample fails. "raise" raises its error; "skip"
+            leaves the sample out, with its labels and everything else of it; "substitute" puts
+            another sample of the batch in its place. A batch of which nothing is left is passed
+            over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
+            the error is raised.
+        max_errors: how many samples may fail in the server's life.
 
     Raises:
         TypeError: `pipeline` is not a Pipeline.
@@ -49,21 +55,27 @@ class Server:
         deterministic: bool = False,
         *,
         ragged: Ragged = "error",
-        on_error: Literal["raise"] = "raise",
+        on_error: OnError = "raise",
         max_errors: int | None = None,
     ) -> None:
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"Expected a forebay pipeline, got: {pipeline}")
         if ragged not in ("error", "list", "pad", "nested"):
             raise ArgumentError(f"ragged is 'error', 'list', 'pad' or 'nested', but got {ragged!r}")
-        if on_error != "raise" or max_errors is not None:
+        if on_error not in ("raise", "skip", "substitute"):
             raise ArgumentError(
-                "on_error and max_errors are not in this version of forebay; leave them out"
+                f"on_error is 'raise', 'skip' or 'substitute', but got {on_error!r}"
+            )
+        if max_errors is not None and (on_error == "raise" or max_errors < 0):
+            raise ArgumentError(
+                f"max_errors is a number from 0, and on_error is 'skip' or 'substitute' with it, "
+                f"but got {max_errors!r} with {on_error!r}"
             )
         inputs = pipeline.inputs()
         if not inputs:
             raise GraphError("The provided pipeline doesn't have any inputs")
         self._ragged: Ragged = ragged
+        self.failures = Failures(on_error, max_errors)
         self._desk = desk = Desk(pipeline, deterministic=deterministic)
         limit = pipeline.max_batch_size
         outbox = partial(_take_local, weakref.WeakMethod(self._take))
@@ -89,6 +101,7 @@ class Server:
     def stop_thread(self) -> None:
         """Stop the server's threads. References that were not used yet lose their data."""
         self._desk.stop()
+        self.failures.warn()
 
     def __enter__(self) -> Self:
         self.start_thread()
@@ -108,6 +121,11 @@ class Server:
             "a Server stays in its process: give the Dataset `server.proxy`, not the server"
         )
 
+    @property
+    def errors(self) -> tuple[BadSample, ...]:
+        """The samples that were skipped or substituted, in the order in which that was found."""
+        return self.failures.all()
+
     def begin_epoch(self) -> int:
         """The number of a new epoch. Random numbers depend on it; loaders call it."""
         return self._desk.begin_epoch()
@@ -123,16 +141,42 @@ class Server:
             A tensor for each batch reference, batch first; see `ragged` for other shapes.
 
         Raises:
-            OperatorError: an operator failed on a sample of the batch.
+            OperatorError: an operator failed on a sample of the batch, and `on_error` is "raise" or
+                nothing would be left of the batch.
+            TooManyErrors: more than `max_errors` samples have failed.
             ServerStopped, WorkerDied: the data will not come.
         """
-        desk = self._desk
-        evaluation = Evaluation(desk.entry, self._ragged)
+        if isinstance(obj, Reference) and self.failures.on_error != "raise":
+            try:
+                return self._evaluate(obj)
+            except OperatorError as error:
+                error.add_note(
+                    "A reference alone is not skipped or substituted, because what belongs to it "
+                    "is not known: give produce_data the whole batch. If this is all, give it in "
+                    "a list"
+                )
+                raise
+        try:
+            return self.produce_batch(obj)
+        except NoGoodRowError as error:
+            first = error.first
+        assert first is not None
+        raise first
 
-        def value(ref: Reference) -> Any:
-            return evaluation.value(ref) if ref.server == desk.name else ref
+    def produce_batch(self, batch: Any) -> Any:
+        """`produce_data` of all that a loader gave at once. Raises NoGoodRowError."""
+        if self.failures.on_error != "raise":
+            batch = settle(batch, self._owns, self._desk.entry, self.failures)
+        return self._evaluate(batch)
 
-        return replace(obj, Reference, value)
+    def _owns(self, ref: Reference) -> bool:
+        return ref.server == self._desk.name
+
+    def _evaluate(self, obj: Any) -> Any:
+        evaluation = Evaluation(self._desk.entry, self._ragged)
+        return replace(
+            obj, Reference, lambda ref: evaluation.value(ref) if self._owns(ref) else ref
+        )
 
 
 # What is called is a method of the whole server, so that it is not found to be garbage, and ended,

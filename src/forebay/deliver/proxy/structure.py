@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from forebay.deliver.proxy.recorded import Reference
+
 _LEAVES = (
     type(None),
     bool,
@@ -27,26 +29,45 @@ _LEAVES = (
     BuiltinFunctionType,
     MethodType,
     torch.nn.Module,
+    Reference,
 )
 
 
-def replace(obj: Any, kind: type | tuple[type, ...], value: Callable[[Any], Any]) -> Any:
-    """`obj` with `value(leaf)` in the place of every leaf of that kind.
+Leaf = type | tuple[type, ...] | Callable[[Any], bool]
+"""What counts as a leaf: objects of a type, or whatever a function says."""
+
+
+def find(obj: Any, leaf: Leaf) -> list[Any]:
+    """The leaves that `replace` would replace, in the order of its walk; each occurrence."""
+    found: list[Any] = []
+    replace(obj, leaf, found.append)
+    return found
+
+
+def replace(obj: Any, leaf: Leaf, value: Callable[[Any], Any]) -> Any:
+    """`obj` with `value(leaf)` in the place of every leaf.
 
     Lists, tuples, dicts (and classes derived from them), named tuples, dataclasses and objects with
     attributes are looked through. Those that lead to such a leaf are copied, with their type; all
     else is the same object as before. Cycles stay cycles.
     """
-    if isinstance(obj, kind):
+    is_leaf = _test(leaf)
+    if is_leaf(obj):
         return value(obj)
-    leading = _leading(obj, kind)
+    leading = _leading(obj, is_leaf)
     if id(obj) not in leading:
         return obj
-    return _Copier(kind, value, leading).copy(obj)
+    return _Copier(is_leaf, value, leading).copy(obj)
 
 
-def _leading(root: Any, kind: type | tuple[type, ...]) -> set[int]:
-    """The ids of all containers from which a leaf of that kind can be reached."""
+def _test(leaf: Leaf) -> Callable[[Any], bool]:
+    if isinstance(leaf, type | tuple):
+        return lambda item: isinstance(item, leaf)
+    return leaf
+
+
+def _leading(root: Any, is_leaf: Callable[[Any], bool]) -> set[int]:
+    """The ids of all containers from which a leaf can be reached."""
     parents: dict[int, list[int]] = {}
     seen: dict[int, Any] = {}
     found: list[int] = []
@@ -57,7 +78,7 @@ def _leading(root: Any, kind: type | tuple[type, ...]) -> set[int]:
             continue
         seen[id(item)] = item
         for child in _children(item):
-            if isinstance(child, kind):
+            if is_leaf(child):
                 found.append(id(item))
             elif not isinstance(child, _LEAVES):
                 parents.setdefault(id(child), []).append(id(item))
@@ -93,15 +114,15 @@ def _attributes(item: Any) -> dict[str, Any]:
 
 class _Copier:
     def __init__(
-        self, kind: type | tuple[type, ...], value: Callable[[Any], Any], leading: set[int]
+        self, is_leaf: Callable[[Any], bool], value: Callable[[Any], Any], leading: set[int]
     ) -> None:
-        self._kind = kind
+        self._is_leaf = is_leaf
         self._value = value
         self._leading = leading
         self._copies: dict[int, Any] = {}
 
     def copy(self, item: Any) -> Any:
-        if isinstance(item, self._kind):
+        if self._is_leaf(item):
             return self._value(item)
         if id(item) not in self._leading or isinstance(item, _LEAVES):
             return item
