@@ -10,6 +10,7 @@ import typer
 
 import forebay
 from forebay.index import index
+from forebay.operators._operator import discover
 
 app = typer.Typer(
     add_completion=False,
@@ -38,6 +39,35 @@ def options(
 
 
 app.command()(index)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="SCRIPT")],
+) -> None:
+    """Run a Python script that imports nvidia.dali, unchanged, on forebay.
+
+    What stands after SCRIPT is given to it.
+    """
+    from forebay.compat.script import run
+
+    run(script, context.args)
+
+
+@app.command()
+def operators() -> None:
+    """List the operators, with their devices, and those of DALI that are missing."""
+    from forebay.compat.missing import missing_operators
+
+    known = {name: op for name, op in discover().items() if not op.hidden}
+    for name, op in sorted(known.items()):
+        older = "" if name == op.name else f"  (fn.{op.name})"
+        typer.echo(f"fn.{name}  {', '.join(op.devices)}{older}")
+    missing = missing_operators()
+    typer.echo(f"\nIn DALI 2.4.0, but not in forebay {forebay.__version__} ({len(missing)}):")
+    for name in missing:
+        typer.echo(f"fn.{name}")
 
 
 @app.command()
