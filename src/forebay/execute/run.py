@@ -94,6 +94,8 @@ class Run:
         failures: row → what went wrong there. The other rows are not affected.
         passed: an event for each stage; the last one says that the run is over.
         sources: row → where it came from, for errors.
+        ended: when it was over, by `perf_counter`.
+        busy: seconds until then in which the executor had work, and no other run was over.
     """
 
     def __init__(
@@ -112,6 +114,8 @@ class Run:
         self.failures: dict[int, OperatorError] = {}
         self.outputs: tuple[Batch, ...] = ()
         self.passed = [threading.Event() for _ in plan.stages]
+        self.ended = 0.0
+        self.busy = 0.0
         self._plan = plan
         self._targets: list[Target] = []
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from forebay.batch import Batch
+from forebay.deliver.proxy.report import Trip
 from forebay.errors import ProxyError, ServerStopped, SourceError
 from forebay.execute.channel import Closed
 from forebay.execute.run import EndOfData, Run
@@ -20,6 +21,7 @@ class Entry:
     Attributes:
         missing: the rows of which no reference has come out of the worker yet.
         tensors: what was made of its outputs, so that asking again gives the same.
+        trip: how it came here, until it is first used.
     """
 
     def __init__(self, start: Callable[[], Run]) -> None:
@@ -29,6 +31,12 @@ class Entry:
         self._error: Exception | None = None
         self.missing: set[int] = set()
         self.tensors: dict[Any, Any] = {}
+        self.trip: Trip | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """Its run, if it has begun."""
+        return self._run
 
     def begin(self) -> None:
         """Begin the run, once. What goes wrong is kept for who asks for the result."""

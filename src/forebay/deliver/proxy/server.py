@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
@@ -13,10 +14,12 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
+from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
+from forebay.deliver.proxy.report import Meter, Meters, Report
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, ProxyError, ServerStopped
@@ -64,6 +67,7 @@ class Server:
         if not inputs:
             raise GraphError("The provided pipeline doesn't have any inputs")
         self._ragged: Ragged = ragged
+        self._meters = Meters()
         self._desk = desk = Desk(pipeline, deterministic=deterministic)
         limit = pipeline.max_batch_size
         outbox = partial(_take_local, weakref.WeakMethod(self._take))
@@ -126,13 +130,41 @@ class Server:
             OperatorError: an operator failed on a sample of the batch.
             ServerStopped, WorkerDied: the data will not come.
         """
+        return self.produce_measured(obj, self._meters)
+
+    def report(self) -> Report:
+        """Where the time of the epoch that was begun last went, and which stage limits.
+
+        A loop over another loader than forebay's does not say when its epochs begin, nor when it
+        asks for a batch. An epoch is then what the same workers sent, since the last report. Work
+        before a batch's first call of the proxy is estimated from that before the other calls, and
+        the loop is taken to wait until a batch is there, if it was not when the last one was done.
+        """
+        return self._meters.report()
+
+    def measure_epoch(self) -> Meter:
+        """The meter of a new epoch; loaders call it."""
+        return self._meters.begin()
+
+    def produce_measured(self, obj: Any, meter: Meter | Meters) -> Any:
+        """`produce_data`, whose time the meter is told."""
+        got = perf_counter()
         desk = self._desk
-        evaluation = Evaluation(desk.entry, self._ragged)
+        entries: dict[Entry, None] = {}
+
+        def entry(part: Part) -> Entry:
+            found = desk.entry(part)
+            entries[found] = None
+            return found
+
+        evaluation = Evaluation(entry, self._ragged)
 
         def value(ref: Reference) -> Any:
             return evaluation.value(ref) if ref.server == desk.name else ref
 
-        return replace(obj, Reference, value)
+        produced = replace(obj, Reference, value)
+        meter.book(entries, got, perf_counter(), evaluation.recorded)
+        return produced
 
 
 # What is called is a method of the whole server, so that it is not found to be garbage, and ended,
