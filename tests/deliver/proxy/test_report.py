@@ -357,16 +357,17 @@ def test_an_interval_is_divided_by_what_the_loop_waited_for(clock):
     meter.ask()
     # asked 20 · sent 21 · reference 23 · taken in from 26, until 30 · run until 35 · done 43, of
     # which 2 in recorded functions
-    meter.book([entry(5, 21, 26, 30, ended=35, busy=5)], 23, 43, 2)
+    early, late = entry(4, 6, 0, 7, ended=8, busy=1), entry(5, 21, 26, 30, ended=35, busy=5)
+    meter.book([early, late], 23, 43, 2)
     found = meter.report()
     assert dataclasses.asdict(found) == {
         "batches": 2,
         "seconds": 43,
         "startup": 10,
         "waiting": pytest.approx(1 - 12 / 33),
-        "dataset": 9,  # worked 2 + 16 on two batches; waited for: 1
-        "pipeline": 8,  # 23 to 26 and 30 to 35; busy: 1 + 5
-        "transfer": 12,  # 21 to 23, 26 to 30 and 35 to 41; worked 1 + 4
+        "dataset": 10,  # worked 2 + 2 + 16 on two batches; waited for: 1
+        "pipeline": 8,  # 23 to 26 and 30 to 35; busy: 1 + 1 + 5
+        "transfer": 12,  # 21 to 23, 26 to 30 and 35 to 41; worked 1 + 1 + 4
         "consumer": 12,  # 10 to 20, and 2
         "workers": 1,
     }
@@ -377,13 +378,15 @@ def test_work_is_divided_by_the_workers(clock):
     for number, client in enumerate("abab"):
         clock.time = 20 + 10 * number
         meter.ask()
-        made = entry(0, 8, 0, 12, ended=13, busy=1, client=client)
+        made = entry(0, 8, 10, 12, ended=13, busy=1, client=client)
         meter.book([made], clock.time, clock.time, 0)
     found = meter.report()
-    assert (found.dataset, found.transfer, found.pipeline) == (4, 2, 1)
+    assert (found.dataset, found.transfer, found.pipeline) == (4, 1, 1)
     assert found.consumer == 10
     assert found.waiting == 0
     assert found.workers == 2
+    meter.book([made], clock.time, clock.time, 0)  # asked for once more
+    assert meter.report() == found
 
 
 def test_the_time_of_a_failed_batch_is_nobodys(clock):
