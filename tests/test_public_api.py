@@ -27,6 +27,7 @@ NAMES = {
         "Server",
         "DALIServer",
         "DataLoader",
+        "Report",
         "DALIOutputBatchRef",
         "DALIOutputSampleRef",
     ],

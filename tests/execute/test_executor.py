@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from forebay import fn, pipeline_def, types
+from forebay.batch import Batch, Sample
 from forebay.errors import OperatorError, SourceError
+from forebay.execute import executor
+from forebay.execute.run import Place
 
 
 def forebay_threads():
@@ -257,3 +260,31 @@ def test_the_output_types_that_were_demanded_are_checked():
     pipe = make(counting(1), output_ndim=2)
     with pytest.raises(RuntimeError, match=r"Number of dimensions.*2.*1"):
         pipe.run()
+
+
+def test_the_time_in_which_there_is_work_is_divided_among_the_runs(monkeypatch):
+    ticks = iter(range(9))
+    monkeypatch.setattr(executor, "perf_counter", lambda: next(ticks))
+    go_on = threading.Event()
+
+    def wait(x):
+        go_on.wait(60)
+        return x
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        return fn.python_function(fn.external_source(name="x"), function=wait)
+
+    made = pipe()
+    [node] = made.inputs().values()
+    running = made.new_executor()
+    fed = {node: Batch([Sample(np.zeros(1))])}
+    first, second = (running.submit(Place(0, i), fed) for i in range(2))  # work from 0
+    go_on.set()
+    for run in (first, second):
+        run.result()
+    third = running.submit(Place(0, 2), fed)  # from 3; none between 2 and 3
+    third.result()
+    assert [run.ended for run in (first, second, third)] == [1, 2, 4]
+    assert [run.busy for run in (first, second, third)] == [1, 1, 1]
+    running.close()

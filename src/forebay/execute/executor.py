@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 
 from forebay.batch import Batch
 from forebay.compile.plan import Plan, SourceSlots
@@ -43,6 +44,7 @@ class Executor:
         self._channels: list[Channel[Run]] = [Channel(prefetch) for _ in plan.stages]
         self._lock = threading.Lock()
         self._unfinished: dict[Run, None] = {}
+        self._since = 0.0  # when it got work, or ended the last run
         self._ended = False
         self._closed = False
         self._scope.on_close(self._cancel)
@@ -70,6 +72,8 @@ class Executor:
         with self._lock:
             if self._closed:
                 raise Closed
+            if not self._unfinished:
+                self._since = perf_counter()
             self._unfinished[run] = None
         self._channels[0].put(run)
         return run
@@ -167,6 +171,8 @@ class Executor:
             run.finish()
             with self._lock:
                 self._unfinished.pop(run, None)
+                run.ended = perf_counter()
+                run.busy, self._since = run.ended - self._since, run.ended
         run.passed[stage].set()
 
     def _cancel(self) -> None:

@@ -95,6 +95,8 @@ class Run:
         passed: an event for each stage; the last one says that the run is over.
         source: gives where a row came from, for errors.
         good: once it is over: the rows that `outputs` has, in order.
+        ended: when it was over, by `perf_counter`.
+        busy: seconds until then in which the executor had work, and no other run was over.
     """
 
     def __init__(
@@ -114,6 +116,8 @@ class Run:
         self.outputs: tuple[Batch, ...] = ()
         self.good: Sequence[int] = ()
         self.passed = [threading.Event() for _ in plan.stages]
+        self.ended = 0.0
+        self.busy = 0.0
         self._plan = plan
         self._targets: list[Target] = []
 

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Fetch:
         epoch, batch: where the batch lies; see `Submit`.
     """
 
-    def __init__(self, client: Client, epoch: int | str, batch: int) -> None:
+    def __init__(self, client: Client, epoch: int | str, batch: int, *, told: bool) -> None:
         self.epoch = epoch
         self.batch = batch
         self.ended = False
@@ -46,6 +47,23 @@ class Fetch:
         self._waiting: list[weakref.ref[Call]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
+        self._begun = perf_counter()
+        self._told = told
+
+    def begun(self, now: float) -> float:
+        """When the work that is done now began.
+
+        If only the first call told of it, what came before is taken to be as long as what came
+        before each other call.
+        """
+        calls = len(self._waiting)
+        unseen = 0.0 if self._told or calls == 1 else (now - self._begun) / (calls - 1)
+        return self._begun - unseen
+
+    def begin_next(self) -> None:
+        """The work that the next message tells of begins."""
+        self._begun = perf_counter()
+        self._told = True
 
     def add(self, inputs: Sequence[Sample], index: Any) -> Call:
         call = Call(inputs, self, next(self._rows), index)
@@ -101,12 +119,12 @@ class Client:
         """The batch that this thread is making; a new one if the last one has ended."""
         current: Fetch | None = getattr(self._local, "fetch", None)
         if current is None or current.ended:
-            return self.begin(*self._next_place())
+            return self.begin(*self._next_place(), told=False)
         return current
 
-    def begin(self, epoch: int | str, batch: int) -> Fetch:
-        """Begin a batch whose place is known."""
-        self._local.fetch = Fetch(self, epoch, batch)
+    def begin(self, epoch: int | str, batch: int, *, told: bool = True) -> Fetch:
+        """Begin a batch whose place is known. `told`: before any work was done on it."""
+        self._local.fetch = Fetch(self, epoch, batch, told=told)
         self._local.index = None
         return self._local.fetch  # type: ignore[no-any-return]
 
@@ -128,6 +146,7 @@ class Client:
     def send(self, fetch: Fetch, calls: Sequence[Call]) -> None:
         """Send calls as parts of at most the pipeline's batch size."""
         for begin in range(0, len(calls), self._limit):
+            sent = perf_counter()
             group = calls[begin : begin + self._limit]
             columns: list[list[Sample]] = [[] for _ in self._names]
             for call in group:
@@ -145,10 +164,13 @@ class Client:
                     for name, column in zip(self._names, columns, strict=True)
                 ],
                 data=None,
+                begun=fetch.begun(sent),
+                sent=sent,
             )
             part = self._outbox(message, columns)
             for position, call in enumerate(group):
                 call.part, call.position, call.inputs = part, position, None
+            fetch.begin_next()
 
 
 class RemoteOutbox:

@@ -21,6 +21,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from forebay.deliver.proxy.entry import STOPPED, Entry, Lost
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.recorded import homes
 from forebay.deliver.proxy.reference import Part, Ticket
+from forebay.deliver.proxy.report import Trip
 from forebay.deliver.proxy.transport import Connection, Disconnected, Listener, Segment
 from forebay.errors import ProxyError, RequestRefused, ServerStopped, WorkerDied
 from forebay.execute.channel import Closed
@@ -151,8 +153,9 @@ class Desk:
 
     # ── taking in ────────────────────────────────────────────────────────────────────────────────
 
-    def accept(self, message: Submit, batches: Sequence[Batch]) -> Entry:
+    def accept(self, message: Submit, batches: Sequence[Batch], client: str, ready: float) -> Entry:
         """Take in a part and, unless the server is deterministic, begin its run."""
+        stamps = message.begun, message.sent, ready, perf_counter()
         epoch = message.epoch
         number = epoch if isinstance(epoch, int) else self.begin_epoch(epoch)
         place = Place(number, message.batch, message.rows)
@@ -165,6 +168,7 @@ class Desk:
             return executor.submit(place, fed, partial(_source, indices))
 
         entry = Entry(start, indices)
+        entry.trip = Trip(client, epoch, message.batch, *stamps)
         if not self._deterministic:
             entry.begin()
         return entry
@@ -173,7 +177,8 @@ class Desk:
         """The outbox of the client in the server's own process."""
         self.start()
         ticket = Ticket(self.name, "", next(self._local_numbers))
-        part = Part(ticket, self.accept(message, [Batch(column) for column in columns]))
+        batches = [Batch(column) for column in columns]
+        part = Part(ticket, self.accept(message, batches, "", message.sent))
         with self._changed:
             self._parts[ticket] = part
         return part
@@ -260,6 +265,7 @@ class Desk:
         self, peer: _Peer, connection: Connection, segments: dict[int, Segment]
     ) -> None:
         # No local of the caller holds on to a part: it waits here with nothing in its hands.
+        ready = perf_counter()
         data, fds = connection.receive()
         message = protocol.decode(data)
         for dropped in message.dropped:
@@ -277,7 +283,7 @@ class Desk:
                     os.close(fds[0])
             buffer = segments[message.segment].lend()
         ticket = Ticket(self.name, peer.client, message.number)
-        entry = self.accept(message, protocol.read(message.columns, buffer))
+        entry = self.accept(message, protocol.read(message.columns, buffer), peer.client, ready)
         with self._changed:
             peer.arrived = message.number + 1
             part = self._parts.get(ticket)

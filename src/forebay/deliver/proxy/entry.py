@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from forebay.batch import Batch
+from forebay.deliver.proxy.report import Trip
 from forebay.errors import ProxyError, ServerStopped, SourceError
 from forebay.execute.channel import Closed
 from forebay.execute.run import EndOfData, Run
@@ -22,6 +23,7 @@ class Entry:
         missing: the rows of which no reference has come out of the worker yet.
         tensors: what was made of its outputs, so that asking again gives the same.
         noted: the rows whose failure the server has counted.
+        trip: how it came here, until it is first used.
     """
 
     def __init__(self, start: Callable[[], Run], indices: Sequence[Any] = ()) -> None:
@@ -33,6 +35,12 @@ class Entry:
         self.missing: set[int] = set()
         self.tensors: dict[Any, Any] = {}
         self.noted: dict[int, object] = {}
+        self.trip: Trip | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """Its run, if it has begun."""
+        return self._run
 
     def begin(self) -> None:
         """Begin the run, once. What goes wrong is kept for who asks for the result."""

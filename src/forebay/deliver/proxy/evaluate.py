@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -22,11 +23,15 @@ class Evaluation:
     Args:
         entry: gives the entry of a part, when it is there.
         ragged: what a batch of samples of different shapes becomes.
+
+    Attributes:
+        recorded: seconds in functions that were recorded.
     """
 
     def __init__(self, entry: Callable[[Part], Entry], ragged: Ragged) -> None:
         self._entry = entry
         self._ragged = ragged
+        self.recorded = 0.0
 
     def value(self, ref: Reference) -> Any:
         """A tensor; for a ragged batch what `ragged` makes of its samples. Waits for the data."""
@@ -40,7 +45,14 @@ class Evaluation:
 
     def _call(self, ref: Recorded) -> Any:
         args, kwargs = replace((ref.args, ref.kwargs), Reference, self.value)
-        return ref.function(*args, **kwargs)
+        return self._do(ref, args, kwargs)
+
+    def _do(self, ref: Recorded | Mapped, args: Any, kwargs: Any) -> Any:
+        begun = perf_counter()
+        try:
+            return ref.function(*args, **kwargs)
+        finally:
+            self.recorded += perf_counter() - begun
 
     def _row(self, ref: Reference) -> torch.Tensor:
         if isinstance(ref, BrokenRef):
@@ -61,7 +73,7 @@ class Evaluation:
 
         def call(row: int) -> Any:
             args, kwargs = replace(parts, Reference, lambda batch: columns[id(batch)][row])
-            return ref.function(*args, **kwargs)
+            return self._do(ref, args, kwargs)
 
         return [call(row) for row in range(len(next(iter(columns.values()))))]
 

@@ -17,6 +17,7 @@ from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
 from forebay.deliver.proxy.reference import note_index
 from forebay.deliver.proxy.rows import NoGoodRowError
+from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.server import Server
 from forebay.errors import ArgumentError, WorkerDied
 
@@ -42,12 +43,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             )
         self.server = dali_server
         self._epoch: list[int] = [0]
+        self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.server.start_thread()
         self._epoch[0] = self.server.begin_epoch()
-        return _Producer(self.server, super().__iter__())
+        self._meter = self.server.measure_epoch()
+        return _Producer(self.server, super().__iter__(), self._meter)
+
+    def report(self) -> Report:
+        """Where the time of this loader's last epoch went, and which stage limits."""
+        return self._meter.report()
 
     def _get_iterator(self) -> Any:
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
@@ -68,8 +75,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 class _Producer:
     """An epoch: torch's iterator, with data in the place of references."""
 
-    def __init__(self, server: Server, batches: Iterator[Any]) -> None:
+    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter) -> None:
         self._server = server
+        self._meter = meter
         self._batches = batches
 
     def __iter__(self) -> _Producer:
@@ -81,6 +89,7 @@ class _Producer:
                 return self._next()
 
     def _next(self) -> Any:
+        self._meter.ask()
         try:
             batch = next(self._batches)
         except StopIteration:
@@ -98,7 +107,7 @@ class _Producer:
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
-        return self._server.produce_batch(batch)
+        return self._server.produce_batch(batch, self._meter)
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""

@@ -69,6 +69,7 @@ class Submit:
         segment: the number of the shared segment that has it, else.
         size: of a segment that is new with this message; its descriptor comes along.
         dropped: segments that the worker no longer uses.
+        begun, sent: when the Dataset began these rows, and had done them; see `report.Trip`.
     """
 
     number: int
@@ -81,6 +82,8 @@ class Submit:
     segment: int | None = None
     size: int | None = None
     dropped: Sequence[int] = ()
+    begun: float = 0.0
+    sent: float = 0.0
 
 
 def encode_hello(hello: Hello) -> bytes:

@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any, NoReturn, Self
 
 from forebay.batch import Sample
@@ -13,11 +14,13 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
+from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.failures import BadSample, Failures, OnError
 from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
+from forebay.deliver.proxy.report import Meter, Meters, Report
 from forebay.deliver.proxy.rows import NoGoodRowError, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
@@ -76,6 +79,7 @@ class Server:
             raise GraphError("The provided pipeline doesn't have any inputs")
         self._ragged: Ragged = ragged
         self.failures = Failures(on_error, max_errors)
+        self._meters = Meters()
         self._desk = desk = Desk(pipeline, deterministic=deterministic)
         limit = pipeline.max_batch_size
         outbox = partial(_take_local, weakref.WeakMethod(self._take))
@@ -148,7 +152,7 @@ class Server:
         """
         if isinstance(obj, Reference) and self.failures.on_error != "raise":
             try:
-                return self._evaluate(obj)
+                return self._evaluate(obj, self._meters, perf_counter())
             except OperatorError as error:
                 error.add_note(
                     "A reference alone is not skipped or substituted, because what belongs to it "
@@ -157,26 +161,53 @@ class Server:
                 )
                 raise
         try:
-            return self.produce_batch(obj)
+            return self.produce_batch(obj, self._meters)
         except NoGoodRowError as error:
             first = error.first
         assert first is not None
         raise first
 
-    def produce_batch(self, batch: Any) -> Any:
-        """`produce_data` of all that a loader gave at once. Raises NoGoodRowError."""
+    def report(self) -> Report:
+        """Where the time of the epoch that was begun last went, and which stage limits.
+
+        A loop over another loader than forebay's does not say when its epochs begin, nor when it
+        asks for a batch. An epoch is then what the same workers sent, since the last report. Work
+        before a batch's first call of the proxy is estimated from that before the other calls, and
+        the loop is taken to wait until a batch is there, if it was not when the last one was done.
+        """
+        return self._meters.report()
+
+    def measure_epoch(self) -> Meter:
+        """The meter of a new epoch; loaders call it."""
+        return self._meters.begin()
+
+    def produce_batch(self, batch: Any, meter: Meter | Meters) -> Any:
+        """`produce_data` of all that a loader gave at once; its time is told to the meter.
+
+        Raises NoGoodRowError.
+        """
+        got = perf_counter()
         if self.failures.on_error != "raise":
             batch = settle(batch, self._owns, self._desk.entry, self.failures)
-        return self._evaluate(batch)
+        return self._evaluate(batch, meter, got)
 
     def _owns(self, ref: Reference) -> bool:
         return ref.server == self._desk.name
 
-    def _evaluate(self, obj: Any) -> Any:
-        evaluation = Evaluation(self._desk.entry, self._ragged)
-        return replace(
+    def _evaluate(self, obj: Any, meter: Meter | Meters, got: float) -> Any:
+        entries: dict[Entry, None] = {}
+
+        def entry(part: Part) -> Entry:
+            found = self._desk.entry(part)
+            entries[found] = None
+            return found
+
+        evaluation = Evaluation(entry, self._ragged)
+        produced = replace(
             obj, Reference, lambda ref: evaluation.value(ref) if self._owns(ref) else ref
         )
+        meter.book(entries, got, perf_counter(), evaluation.recorded)
+        return produced
 
 
 # What is called is a method of the whole server, so that it is not found to be garbage, and ended,
