@@ -15,15 +15,17 @@ from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numb
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
+from forebay.deliver.proxy.state import Epoch, Resumable
 from forebay.errors import ArgumentError, WorkerDied
 
 
-class DataLoader(torch.utils.data.DataLoader[Any]):
+class DataLoader(Resumable):
     """torch's DataLoader with a server: `for batch in loader` gives data, not references.
 
     It takes the server, then everything that torch's takes. It starts the server when iterated
     over, and tells the workers each batch's number and each sample's index. So random numbers do
-    not depend on the number of workers, and errors name the sample.
+    not depend on the number of workers, and errors name the sample. `state_dict` and
+    `load_state_dict` go on in the middle of an epoch.
 
     Raises:
         ArgumentError: the first argument is not a Server.
@@ -38,15 +40,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 f"{type(dali_server).__name__}"
             )
         self.server = dali_server
-        self._epoch: list[int] = [0]
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.server.start_thread()
-        self._epoch[0] = self.server.begin_epoch()
+        epoch = self._begin()
         self._meter = self.server.measure_epoch()
-        return _Producer(self.server, super().__iter__(), self._meter)
+        return _Producer(self.server, super().__iter__(), self._meter, epoch)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -56,6 +57,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
+        view.generator = self._worker_seeds()
         if not isinstance(self.dataset, torch.utils.data.IterableDataset):
             on_error = self.server.failures.on_error
             dataset = Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
@@ -71,10 +73,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 class _Producer:
     """An epoch: torch's iterator, with data in the place of references."""
 
-    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter) -> None:
+    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter, epoch: Epoch) -> None:
         self._server = server
         self._meter = meter
         self._batches = batches
+        self._epoch = epoch
+        self._asked = 0
 
     def __iter__(self) -> _Producer:
         return self
@@ -86,9 +90,11 @@ class _Producer:
 
     def _next(self) -> Any:
         self._meter.ask()
+        self._asked += 1
         try:
             batch = next(self._batches)
         except StopIteration:
+            self._epoch.end()
             self._server.failures.warn()
             raise
         except (ConnectionError, EOFError) as error:
@@ -103,7 +109,11 @@ class _Producer:
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
-        return self._server.produce_batch(batch, self._meter)
+        produced = self._server.produce_batch(batch, self._meter)
+        # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
+        # Without workers torch takes a batch whenever it is asked.
+        self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
+        return produced
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""

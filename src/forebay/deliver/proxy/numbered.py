@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
 from forebay.deliver.proxy.reference import note_index
+from forebay.deliver.proxy.state import Epoch
 
 
 @dataclass(frozen=True)
@@ -23,19 +24,19 @@ class Place:
 
 
 class Numbering:
-    """A sampler whose items carry their place. `epoch` holds the number of the loader's epoch."""
+    """A sampler whose items carry their place. `epoch` holds the epoch that was begun last."""
 
-    def __init__(self, sampler: Any, epoch: list[int]) -> None:
+    def __init__(self, sampler: Any, epoch: list[Epoch]) -> None:
         self._sampler = sampler
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Place]:
         return self._places(self._epoch[0])
 
-    def _places(self, epoch: int) -> Iterator[Place]:
+    def _places(self, epoch: Epoch) -> Iterator[Place]:
         # torch asks for an iterator more than once an epoch; the sampler is asked when one is used.
-        for batch, indices in enumerate(self._sampler):
-            yield Place(epoch, batch, indices)
+        for batch, indices in epoch.batches():
+            yield Place(epoch.number, batch, indices)
 
     def __len__(self) -> int:
         return len(self._sampler)
