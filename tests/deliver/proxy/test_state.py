@@ -483,20 +483,27 @@ def test_weights_that_changed_are_refused_at_the_begin_of_the_loop(server):
 
 
 @pytest.mark.parametrize("options", [{}, {"in_order": False}], ids=["stream", "any order"])
-def test_an_epoch_without_order_goes_on_at_its_end_only(options, server):
-    def loader():
+def test_an_epoch_without_order_goes_on_at_its_end_only(options):
+    def loader(server):
         dataset = Numbers(server.proxy, SIZE) if options else Stream(server.proxy, SIZE)
         return proxy.DataLoader(server, dataset, batch_size=4, num_workers=2, **options)
 
-    made = loader()
-    iterator = iter(made)
-    next(iterator)
-    within = made.state_dict()
-    list(iterator)
-    over = made.state_dict()
-    del iterator
-    again = loader()
-    with pytest.raises(ArgumentError, match=r"after \d batches, but .*end of an epoch"):
-        again.load_state_dict(within)
-    again.load_state_dict(over)
-    assert sorted(i for indices, _ in read(again, 0) for i in indices) == list(range(SIZE))
+    def epoch(loader):
+        return {i: n for batch in read(loader, 0) for i, n in zip(*batch, strict=True)}
+
+    with proxy.Server(drawn()) as server:
+        made = loader(server)
+        iterator = iter(made)
+        next(iterator)
+        within = made.state_dict()
+        list(iterator)
+        over = made.state_dict()
+        following = epoch(made)
+        del iterator
+    assert sorted(following) == list(range(SIZE))
+    with proxy.Server(drawn()) as server:
+        again = loader(server)
+        with pytest.raises(ArgumentError, match=r"after \d batches, but .*end of an epoch"):
+            again.load_state_dict(within)
+        again.load_state_dict(over)
+        assert epoch(again) == following
