@@ -15,9 +15,10 @@ import torch.utils.data
 
 from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
+from forebay.deliver.proxy.foreign import Delivering, plain
 from forebay.deliver.proxy.reference import note_index
-from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.report import Meter, Report
+from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.errors import ArgumentError, WorkerDied
 
@@ -41,16 +42,17 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 f"the first argument of the proxy's DataLoader is the server, but got "
                 f"{type(dali_server).__name__}"
             )
-        self.server = dali_server
+        self.dali_server = dali_server
         self._epoch: list[int] = [0]
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
+        self.collate_fn = Delivering(plain(self.collate_fn), dali_server.proxy.client.server)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
-        self.server.start_thread()
-        self._epoch[0] = self.server.begin_epoch()
-        self._meter = self.server.measure_epoch()
-        return _Producer(self.server, super().__iter__(), self._meter)
+        self.dali_server.start_thread()
+        self._epoch[0] = self.dali_server.begin_epoch()
+        self._meter = self.dali_server.measure_epoch()
+        return _Producer(self.dali_server, super().__iter__(), self._meter)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -60,15 +62,16 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
+        view.collate_fn = plain(self.collate_fn)
         if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            on_error = self.server.failures.on_error
-            dataset = _Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
+            on_error = self.dali_server.failures.on_error
+            dataset = _Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = _Numbering(getattr(self, which), self._epoch)
             if on_error != "raise":
                 collate = _Collating if self.batch_sampler is not None else _Converting
-                view.__dict__["collate_fn"] = collate(self.collate_fn, on_error)
+                view.__dict__["collate_fn"] = collate(view.collate_fn, on_error)
         return super(DataLoader, view)._get_iterator()
 
 
