@@ -20,7 +20,7 @@ from forebay.deliver.proxy.reference import note_index
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
-from forebay.errors import ArgumentError, WorkerDied
+from forebay.errors import ArgumentError, ProxyError, WorkerDied
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -52,7 +52,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self.dali_server.start_thread()
         self._epoch[0] = self.dali_server.begin_epoch()
         self._meter = self.dali_server.measure_epoch()
-        return _Producer(self.dali_server, super().__iter__(), self._meter)
+        return _Producer(self.dali_server, super().__iter__(), self._meter, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -76,10 +76,21 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 class _Producer:
-    """An epoch: torch's iterator, with data in the place of references."""
+    """An epoch: torch's iterator, with data in the place of references.
 
-    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter) -> None:
+    Args:
+        server: has the data.
+        batches: torch's iterator.
+        meter: is told when batches are asked for.
+        timeout: seconds that a batch's data is waited for; 0 is for ever, as in torch.
+    """
+
+    def __init__(
+        self, server: Server, batches: Iterator[Any], meter: Meter, timeout: float
+    ) -> None:
         self._server = server
+        self._timeout = timeout
+        self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
         self._batches = batches
 
@@ -93,6 +104,21 @@ class _Producer:
 
     def _next(self) -> Any:
         self._meter.ask()
+        batch = self._late.pop() if self._late else self._take()
+        if self._timeout:
+            try:
+                self._server.wait(batch, self._timeout)
+            except TimeoutError:
+                self._late.append(batch)
+                raise ProxyError(
+                    f"DataLoader timed out after {self._timeout} seconds: the workers have sent "
+                    f"the batch, but the pipeline's outputs for it did not come. The next "
+                    f"next() waits for it again"
+                ) from None
+        return self._server.produce_batch(batch, self._meter)
+
+    def _take(self) -> Any:
+        """The next batch with its references."""
         try:
             batch = next(self._batches)
         except StopIteration:
@@ -110,7 +136,7 @@ class _Producer:
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
-        return self._server.produce_batch(batch, self._meter)
+        return batch
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""
