@@ -309,6 +309,9 @@ class Proxy:
             [inspect.Parameter(name, kind) for name in inputs if name.isidentifier()],
             return_annotation=SampleRef if outputs == 1 else (SampleRef,) * outputs,
         )
+        # Calls take the class's method; who looks at the object's sees the inputs in its signature.
+        seen = vars(self)["__call__"] = partial(type(self).__call__, self)
+        seen.__signature__ = self.__signature__  # type: ignore[attr-defined]  # as inspect has it
 
     @property
     def client(self) -> Client:
@@ -323,14 +326,7 @@ class Proxy:
                     clients[self._server] = os.getpid(), client
         return client
 
-    @property
-    def __call__(self) -> Callable[..., SampleRef | tuple[SampleRef, ...]]:
-        """Hand over one sample; its signature is the proxy's."""
-        call = partial(self._call)
-        call.__signature__ = self.__signature__  # type: ignore[attr-defined]  # which inspect reads
-        return call
-
-    def _call(self, *args: Any, **kwargs: Any) -> SampleRef | tuple[SampleRef, ...]:
+    def __call__(self, *args: Any, **kwargs: Any) -> SampleRef | tuple[SampleRef, ...]:
         values = self._bind(args, kwargs)
         samples = []
         for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
