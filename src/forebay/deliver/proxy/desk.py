@@ -165,6 +165,11 @@ class Desk:
                 self._epochs[token] = number
             return number
 
+    @property
+    def scope(self) -> Scope | None:
+        """The server's threads; None while it is stopped."""
+        return self._scope
+
     # ── taking in ────────────────────────────────────────────────────────────────────────────────
 
     def accept(self, message: Submit, batches: Sequence[Batch], client: str, ready: float) -> Entry:
@@ -332,24 +337,30 @@ class Desk:
                     part.entry = _dropped() if given else peer.lost
         return part
 
-    def entry(self, part: Part) -> Entry:
-        """The entry of a part; wait until its worker's message is there.
+    def entry(self, part: Part, timeout: float | None = None) -> Entry:
+        """The entry of a part; wait until its worker's message is there, or that many seconds.
 
         Raises:
             ServerStopped, ProxyError: it will not come.
+            TimeoutError: it has not come.
         """
         if part.entry is None:
             self.start()
             with self._changed:
                 scope = self._scope
-                while part.entry is None:
-                    if scope is None or self._scope is not scope:
-                        raise ServerStopped(STOPPED)
-                    if self._door_error is not None:
-                        raise ProxyError(self._door_error)
-                    self._changed.wait()
+                if not self._changed.wait_for(lambda: self._has_come(part, scope), timeout):
+                    raise TimeoutError
         entry: Entry = part.entry
         return entry
+
+    def _has_come(self, part: Part, scope: Scope | None) -> bool:
+        if part.entry is not None:
+            return True
+        if scope is None or self._scope is not scope:
+            raise ServerStopped(STOPPED)
+        if self._door_error is not None:
+            raise ProxyError(self._door_error)
+        return False
 
 
 def _source(indices: Sequence[Any], row: int) -> str | None:

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch.utils.data
 
+from forebay.deliver.proxy.foreign import Delivering, plain
 from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numbered, Numbering
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
-from forebay.errors import ArgumentError, WorkerDied
+from forebay.errors import ArgumentError, ProxyError, WorkerDied
 
 
 class DataLoader(Resumable):
@@ -39,15 +40,16 @@ class DataLoader(Resumable):
                 f"the first argument of the proxy's DataLoader is the server, but got "
                 f"{type(dali_server).__name__}"
             )
-        self.server = dali_server
+        self.dali_server = dali_server
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
+        self.collate_fn = Delivering(plain(self.collate_fn), dali_server.proxy.client.server)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
-        self.server.start_thread()
+        self.dali_server.start_thread()
         epoch = self._begin()
-        self._meter = self.server.measure_epoch()
-        return _Producer(self.server, super().__iter__(), self._meter, epoch)
+        self._meter = self.dali_server.measure_epoch()
+        return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -57,24 +59,42 @@ class DataLoader(Resumable):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
+        view.collate_fn = plain(self.collate_fn)
         view.generator = self._worker_seeds()
         if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            on_error = self.server.failures.on_error
-            dataset = Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
+            on_error = self.dali_server.failures.on_error
+            dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = Numbering(getattr(self, which), self._epoch)
             if on_error != "raise":
                 collate = Collating if self.batch_sampler is not None else Converting
-                view.__dict__["collate_fn"] = collate(self.collate_fn, on_error)
+                view.__dict__["collate_fn"] = collate(view.collate_fn, on_error)
         return super(DataLoader, view)._get_iterator()
 
 
 class _Producer:
-    """An epoch: torch's iterator, with data in the place of references."""
+    """An epoch: torch's iterator, with data in the place of references.
 
-    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter, epoch: Epoch) -> None:
+    Args:
+        server: has the data.
+        batches: torch's iterator.
+        meter: is told when batches are asked for.
+        epoch: is told how many batches are behind the loop.
+        timeout: seconds that a batch's data is waited for; 0 is for ever, as in torch.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        batches: Iterator[Any],
+        meter: Meter,
+        epoch: Epoch,
+        timeout: float,
+    ) -> None:
         self._server = server
+        self._timeout = timeout
+        self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
         self._batches = batches
         self._epoch = epoch
@@ -90,6 +110,25 @@ class _Producer:
 
     def _next(self) -> Any:
         self._meter.ask()
+        batch = self._late.pop() if self._late else self._take()
+        if self._timeout:
+            try:
+                self._server.wait(batch, self._timeout)
+            except TimeoutError:
+                self._late.append(batch)
+                raise ProxyError(
+                    f"DataLoader timed out after {self._timeout} seconds: the workers have sent "
+                    f"the batch, but the pipeline's outputs for it did not come. The next "
+                    f"next() waits for it again"
+                ) from None
+        produced = self._server.produce_batch(batch, self._meter)
+        # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
+        # Without workers torch takes a batch whenever it is asked.
+        self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
+        return produced
+
+    def _take(self) -> Any:
+        """The next batch with its references."""
         self._asked += 1
         try:
             batch = next(self._batches)
@@ -109,11 +148,7 @@ class _Producer:
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
-        produced = self._server.produce_batch(batch, self._meter)
-        # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
-        # Without workers torch takes a batch whenever it is asked.
-        self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
-        return produced
+        return batch
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""

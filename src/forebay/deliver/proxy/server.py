@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
@@ -21,11 +21,11 @@ from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
 from forebay.deliver.proxy.report import Meter, Meters, Report
-from forebay.deliver.proxy.rows import NoGoodRowError, settle
+from forebay.deliver.proxy.rows import NoGoodRowError, parts, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
-from forebay.execute.scope import close_after
+from forebay.execute.scope import Scope, close_after
 
 
 class Server:
@@ -112,8 +112,14 @@ class Server:
         self.start_thread()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> Literal[False]:
         self.stop_thread()
+        return False
+
+    @property
+    def _thread(self) -> Scope | None:
+        # What is there while the server runs, and None else: scripts written for DALI look at it.
+        return self._desk.scope
 
     def _take(self, message: Submit, columns: list[list[Sample]]) -> Part:
         return self._desk.take_local(message, columns)
@@ -200,6 +206,18 @@ class Server:
         if self.failures.on_error != "raise":
             batch = settle(batch, self._owns, self._desk.entry, self.failures)
         return self._evaluate(batch, meter, got)
+
+    def wait(self, batch: Any, timeout: float) -> None:
+        """Wait until the pipeline's outputs for a batch are there. Loaders with a timeout call it.
+
+        Raises:
+            TimeoutError: they have not come within that many seconds.
+            ServerStopped, WorkerDied: they will not come.
+        """
+        end = perf_counter() + timeout
+        for part in parts(batch, self._owns):
+            if not self._desk.entry(part, timeout).wait(max(0.0, end - perf_counter())):
+                raise TimeoutError
 
     def _owns(self, ref: Reference) -> bool:
         return ref.server == self._desk.name

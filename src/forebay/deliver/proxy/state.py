@@ -227,10 +227,10 @@ class Resumable(torch.utils.data.DataLoader[Any]):
     """A loader that says where its loop is, and goes there.
 
     Attributes:
-        server: numbers the epochs.
+        dali_server: numbers the epochs.
     """
 
-    server: Server
+    dali_server: Server
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._epoch: list[Epoch] = []  # the one that was begun last, or that waits to go on
@@ -245,11 +245,11 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """
         epoch = self._epoch[0] if self._epoch else None
         if epoch is None or (epoch.over and self._disorder()):
-            epoch = Epoch(self.server.epochs, self._seed(), Sources(self))
+            epoch = Epoch(self.dali_server.epochs, self._seed(), Sources(self))
         return {
             "version": 1,
             **epoch.state(),
-            "epochs": self.server.epochs,
+            "epochs": self.dali_server.epochs,
             "order_seed": self._seed(),
             "rank": Sources(self).rank,
             "fits": self._settings(),
@@ -268,7 +268,7 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """
         self._check(state)
         self._order_seed = state["order_seed"]
-        self.server.go_on(state["epochs"])
+        self.dali_server.go_on(state["epochs"])
         self._iterator = None  # persistent workers are of the epochs before
         sources = Sources(self)
         sources.load(state)
@@ -285,9 +285,9 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """The epoch of a new loop: the rest of the one that was loaded, or the next."""
         epoch = self._epoch[0] if self._epoch else None
         if epoch is not None and epoch.waiting and epoch.resume():
-            self.server.begin_epoch(again=epoch.number)
+            self.dali_server.begin_epoch(again=epoch.number)
             return epoch
-        epoch = Epoch(self.server.begin_epoch(), self._seed(), Sources(self))
+        epoch = Epoch(self.dali_server.begin_epoch(), self._seed(), Sources(self))
         self._epoch[:] = [epoch]
         return epoch
 
@@ -300,7 +300,7 @@ class Resumable(torch.utils.data.DataLoader[Any]):
     def _seed(self) -> int:
         """Of the orders that torch would draw from its global generator."""
         if self._order_seed is None:
-            pipeline = self.server.pipeline
+            pipeline = self.dali_server.pipeline
             drawn = None if pipeline.seeded else torch.randint(1 << 62, ()).item()
             self._order_seed = pipeline.seed if drawn is None else int(drawn)
         return self._order_seed
@@ -318,7 +318,7 @@ class Resumable(torch.utils.data.DataLoader[Any]):
             size = len(self.dataset)  # type: ignore[arg-type]  # not all have a length
         except (TypeError, NotImplementedError):
             size = None
-        found = {"seed": self.server.pipeline.seed, "size": size, **Sources(self).settings()}
+        found = {"seed": self.dali_server.pipeline.seed, "size": size, **Sources(self).settings()}
         if self.generator is not None:  # torch's workers draw from it, persistent ones once
             found["persistent_workers"] = self.persistent_workers
         return found
