@@ -30,6 +30,13 @@ def inputs(name, count=None):
 ENOUGH = {
     "constant": {"idata": [1]},
     "squeeze": {"axes": [0]},
+    "erase": {"axes": [0], "anchor": [0.0], "shape": [1.0]},
+    "gaussian_blur": {"sigma": 1.0},
+    "permute_batch": {"indices": [1, 0]},
+    "reinterpret": {"shape": [-1]},
+    "reshape": {"shape": [-1]},
+    "slice": {"axes": [0], "start": [0], "shape": [1]},
+    "warp_affine": {"matrix": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]},
     "python_function": {"function": lambda *arrays: arrays[0]},
     "readers.tfrecord": {"path": "a", "features": {"a": tfrecord.VarLenFeature(tfrecord.int64)}},
     "readers.webdataset": {"paths": "a", "ext": "jpg"},

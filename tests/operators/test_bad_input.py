@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import enum
+import json
 import re
+import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import forebay
 from calls import ALL, CALLABLE, NAMES, enough, every, function, inputs
 from encoded import picture, pillow
-from forebay import Pipeline, fn, ops, pipeline_def
+from forebay import Pipeline, fn, ops, pipeline_def, types
 from forebay.errors import (
     ArgumentError,
     OperatorError,
@@ -18,6 +22,7 @@ from forebay.errors import (
     UnknownArgumentError,
     UnknownOperatorError,
 )
+from kinds import FILE, KINDS, OPERATORS, REFUSED, TAKEN
 
 # ── how they refuse ───────────────────────────────────────────────────────────────────────────────
 
@@ -117,6 +122,102 @@ def test_namespaces_and_functions_can_be_looked_at():
     assert "Image" in dir(ops.decoders)
     with pytest.raises(AttributeError, match="no operator"):
         fn.nonsense_that_is_near_nothing  # noqa: B018 - looking it up is the test
+
+
+# ── data of a wrong kind ──────────────────────────────────────────────────────────────────────────
+
+TABLE = json.loads(FILE.read_text(encoding="utf-8"))
+TAKEN_HERE = {
+    "crop": "any type, and any number of axes, can be cut out",
+    "crop_mirror_normalize": "it computes in float32 whatever it gets",
+    "erase": "any type can be filled",
+    "flip": "any type can be moved",
+    "noise.salt_and_pepper": "data without channels at the end has noise in every element",
+    "normalize": "it computes in float32 whatever it gets",
+    "pad": "any type, and any number of axes, can be filled",
+    "random_crop_generator": "a shape may be uint64",
+    "slice": "any type, and any number of axes, can be cut out",
+}
+"""What DALI refuses and we take, and why that makes sense."""
+
+REFUSED_HERE = {
+    "full": "DALI takes the first of the values that do not fit the shape",
+    "grid_mask": "DALI reads past the end of what is no HWC image",
+    "reductions.std_dev": "DALI takes the first of the means that do not fit the shape",
+    "reductions.variance": "DALI takes the first of the means that do not fit the shape",
+}
+"""What DALI takes, with a result that is not of this data."""
+
+
+def test_the_table_of_kinds_has_every_kind_and_operator():
+    assert TABLE["kinds"] == [str(kind) for kind in KINDS], "run tests/kinds.py"
+    assert set(TABLE["operators"]) == set(OPERATORS), "run tests/kinds.py"
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_data_of_a_kind_that_dali_refuses_is_refused_with_what_came(name):
+    for kind, answer in zip(KINDS, TABLE["operators"][name], strict=True):
+        for reference in (False, True):
+            error = refusal(kind.case(name), reference=reference)
+            if answer == TAKEN and name not in REFUSED_HERE:
+                assert error is None, f"{kind}: {error}"
+            if answer == REFUSED and name not in TAKEN_HERE:
+                assert error is not None, f"{kind} is taken"
+            if error is not None:
+                assert_says_what_came(error, kind, types_matter=name_takes(name, kind))
+
+
+def refusal(case, *, reference):
+    try:
+        case.run(reference=reference)
+    except (ValueError, TypeError, IndexError, FileNotFoundError) as error:
+        return error
+    return None
+
+
+def name_takes(name, kind):
+    """Whether the operator takes data of this shape and layout, of another type."""
+    if name in REFUSED_HERE:
+        return False
+    same = [k for k in KINDS if (k.shape, k.layout) == (kind.shape, kind.layout)]
+    answers = TABLE["operators"][name]
+    return any(answers[KINDS.index(k)] == TAKEN for k in same if k.dtype != kind.dtype)
+
+
+def assert_says_what_came(error, kind, *, types_matter):
+    *_, last = traceback.walk_tb(error.__traceback__)
+    package = str(Path(forebay.__file__).parent)
+    assert last[0].f_code.co_filename.startswith(package), f"{kind}: a library refused it: {error}"
+    text = str(error)
+    if types_matter:
+        assert kind.dtype in text or types.data_type(np.dtype(kind.dtype)).name in text, text
+    else:
+        assert re.search("axes|axis|layout|shape|matrix|bytes|No such file|type|FLOAT", text), text
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "came"),
+    [
+        ("resize", "HWC, CHW, FHWC", "'W'"),
+        ("brightness", "HWC, FHWC", "'W'"),
+        ("decoders.image", "bytes of an encoded image", "float32"),
+        ("one_hot", "integers", "BOOL"),
+        ("reductions.sum", "fn.cast", "BOOL"),
+    ],
+)
+def test_in_a_pipeline_the_operator_and_the_line_are_named_too(name, wanted, came):
+    data = np.ones(3, {"BOOL": np.bool_, "float32": np.float32}.get(came, np.uint8))
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None)
+    def pipe():
+        layout = came.strip("'") if came.startswith("'") else None
+        return function(name)(fn.external_source([[data]], layout=layout), **enough(name))
+
+    with pytest.raises(OperatorError, match=rf"^{name}.*, defined at {__file__}:\d+: ") as e:
+        pipe().run()
+    assert e.value.operator == name
+    assert wanted in str(e.value)
+    assert came in str(e.value)
 
 
 # ── bad files ─────────────────────────────────────────────────────────────────────────────────────
