@@ -12,7 +12,7 @@ from forebay.batch import Batch, Sample
 from forebay.operators._operator import Call, Operator, as_outputs, discover
 from forebay.operators._rng import Rng, node_key
 
-Data = np.ndarray[Any, Any] | torch.Tensor | Sample
+Data = np.ndarray[Any, Any] | torch.Tensor | Sample | float
 
 
 def run_operator(
@@ -31,14 +31,14 @@ def run_operator(
 
     Args:
         name: the operator's name under ``fn``, or the operator.
-        inputs: for each input a list with an array, tensor or Sample per sample.
+        inputs: for each input a list with an array, tensor, Sample or number per sample.
+            Python's floats are taken as float32, integers as int32.
         device: whose kernel is used.
         reference: use the defining body even where there is a faster kernel.
         layout: the layout of inputs that are not Samples.
         seed: of the random numbers.
         batch_size: for operators without inputs.
-        per_sample: arguments with a value per sample: name → list of numpy arrays or numbers
-            (Python floats are taken as float32, integers as int32).
+        per_sample: arguments with a value per sample: name → list of the same.
         given: the others, constant; for names that are taken here, such as "layout".
         arguments: the same, where the name is free.
 
@@ -54,7 +54,7 @@ def run_operator(
     op.check({**constants, **per_sample})
     call = Call(op, constants, list(per_sample), "reference" if reference else device)
     batches = [[_sample(item, layout) for item in batch] for batch in inputs]
-    values = [[_sample(_number(v), "") for v in column] for column in per_sample.values()]
+    values = [[_sample(v, "") for v in column] for column in per_sample.values()]
     size = batch_size or len((batches + values)[0])
     if call.batch_level:
         result = call.run(
@@ -77,12 +77,12 @@ def run_operator(
     return columns[0] if len(columns) == 1 else tuple(columns)
 
 
-def _sample(item: Data, layout: str) -> Sample:
-    return item if isinstance(item, Sample) else Sample(item, layout)
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, np.ndarray | torch.Tensor | np.generic):
-        return np.asarray(value)
-    array = np.asarray(value)
-    return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+def _sample(item: Any, layout: str) -> Sample:
+    if isinstance(item, Sample):
+        return item
+    if isinstance(item, np.ndarray | torch.Tensor):
+        return Sample(item, layout)
+    array = np.asarray(item)
+    if not isinstance(item, np.generic):
+        array = array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+    return Sample(array, layout)

@@ -13,7 +13,7 @@ from forebay.define.origin import Origin
 from forebay.errors import NodeUseError
 from forebay.operators._operator import Operator
 from forebay.operators._source import Source
-from forebay.types import INT64, DALIDataType
+from forebay.types import INT64, DALIDataType, ScalarConstant
 
 _serial = itertools.count()
 
@@ -81,8 +81,9 @@ def _bound(value: Any) -> Any:
     """A number of an index, which may be a node."""
     if isinstance(value, DataNode):
         return value
+    number: Any = value.value if isinstance(value, ScalarConstant) else value
     try:
-        return builtin_operator.index(value)
+        return builtin_operator.index(number)
     except TypeError:
         raise NodeUseError(
             f"an index is made of integers, ranges, '...', None and nodes of integer scalars, but "
@@ -96,16 +97,22 @@ def _write(operator: str, *inputs: Any, **arguments: Any) -> DataNode:
     return write_node(operator, inputs, arguments)  # type: ignore[no-any-return]
 
 
+def _compute(symbol: str, *operands: Any) -> DataNode:
+    from forebay.define.call import write_arithmetic  # it imports this module
+
+    return write_arithmetic(symbol, *operands)
+
+
 def _binary(symbol: str, *, reflected: bool = False) -> Callable[[DataNode, Any], DataNode]:
     def method(self: DataNode, other: Any) -> DataNode:
         pair = (other, self) if reflected else (self, other)
-        return _write("arithmetic", *pair, operation=symbol)
+        return _compute(symbol, *pair)
 
     return method
 
 
 def _unary(symbol: str) -> Callable[[DataNode], DataNode]:
-    return lambda self: _write("arithmetic", self, operation=symbol)
+    return lambda self: _compute(symbol, self)
 
 
 def _unusable(use: str) -> Any:
