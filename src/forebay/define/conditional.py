@@ -16,7 +16,7 @@ from forebay.define.call import as_node, guarded, write_node
 from forebay.define.node import DataNode
 from forebay.define.origin import Origin, caller
 from forebay.errors import ArgumentError, NodeUseError
-from forebay.types import Constant
+from forebay.types import ScalarConstant
 
 Value = Callable[[], Any]
 """An expression of the user's code, not evaluated yet."""
@@ -169,7 +169,7 @@ def _has_node(value: Sequence[Any]) -> bool:
 def _called(value: Any) -> str:
     if isinstance(value, DataNode):
         return repr(value)
-    shown = isinstance(value, int | float | str | Constant | None)
+    shown = isinstance(value, int | float | str | ScalarConstant | None)
     return repr(value) if shown else f"a {type(value).__name__}"
 
 
