@@ -16,8 +16,8 @@ import torch.utils.data
 from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
 from forebay.deliver.proxy.reference import note_index
-from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.report import Meter, Report
+from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.errors import ArgumentError, WorkerDied
 
