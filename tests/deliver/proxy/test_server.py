@@ -328,7 +328,7 @@ def test_a_reference_may_overtake_its_connection():
         asking.start()
         late = connect(desk.listener.address)
         late.send(protocol.encode_hello(protocol.Hello(desk.key, "late", 1, loader=False)))
-        column = protocol.Column("<i4", "", [(1,)])
+        column = protocol.Column("<i4", "", 1, [1], 16)
         message = protocol.Submit(0, 0, 0, [0], [None], [column], np.array([3], "<i4").tobytes())
         late.send(protocol.encode(message))
         asking.join(BOUND)

@@ -71,6 +71,7 @@ class Desk:
         self.key = secrets.token_bytes(16)
         self.listener = Listener()
         self._pipeline = pipeline
+        self._inputs = list(pipeline.inputs().values())
         self._deterministic = deterministic
         self._life = threading.RLock()  # held while starting and stopping
         self._changed = threading.Condition()  # guards and announces all that follows
@@ -178,7 +179,7 @@ class Desk:
         epoch = message.epoch
         number = epoch if isinstance(epoch, int) else self.begin_epoch(epoch)
         place = Place(number, message.batch, message.rows)
-        fed = dict(zip(self._pipeline.inputs().values(), batches, strict=True))
+        fed = dict(zip(self._inputs, batches, strict=True))
         executor, indices = self._executor, message.indices
 
         def start() -> Run:
