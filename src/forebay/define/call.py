@@ -110,6 +110,7 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
         name=generic.get("name"),
         seed=None if generic.get("seed", -1) == -1 else builtin_operator.index(generic["seed"]),
         preserve=bool(generic.get("preserve", False)),
+        guards=() if schema.level == "source" else _guards.get(),
     )
 
 
@@ -153,6 +154,20 @@ def default_device(device: str | None) -> Iterator[None]:
         yield
     finally:
         _default_device.reset(token)
+
+
+Guard = tuple[DataNode, bool]
+_guards: ContextVar[tuple[Guard, ...]] = ContextVar("guards", default=())
+
+
+@contextmanager
+def guarded(predicate: DataNode, value: bool) -> Iterator[None]:
+    """Nodes written meanwhile run for the samples for which the predicate has this value."""
+    token = _guards.set((*_guards.get(), (predicate, value)))
+    try:
+        yield
+    finally:
+        _guards.reset(token)
 
 
 def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) -> str:

@@ -33,6 +33,7 @@ class Node:
         seed: of its random numbers; None to follow the pipeline's.
         preserve: keep it even if no output needs it. Operators with hidden state are always kept.
         origin: the user's line.
+        guards: predicates and the values that they must have for a sample, for it to be run.
         source: for an external source, where its data comes from; None if it is fed by hand.
         serial: order of creation.
         owner: the token of the pipeline in whose definition it was written, or None.
@@ -48,6 +49,7 @@ class Node:
     name: str | None = None
     seed: int | None = None
     preserve: bool = False
+    guards: tuple[tuple[DataNode, bool], ...] = ()
     source: Source | None = None
     serial: int = field(default_factory=lambda: next(_serial))
     owner: object = field(default_factory=lambda: getattr(current(), "token", None))
@@ -60,6 +62,11 @@ class Node:
     @property
     def is_source(self) -> bool:
         return self.operator.schema.level == "source"
+
+    @property
+    def needs(self) -> tuple[DataNode, ...]:
+        """What must be there before it is run."""
+        return (*self.inputs, *self.varying.values(), *(predicate for predicate, _ in self.guards))
 
     @property
     def label(self) -> str:
@@ -226,7 +233,10 @@ class DataNode:
 
     # ── what a node cannot do ────────────────────────────────────────────────────────────────────
 
-    __bool__ = _unusable("`if`, `while`, `and`, `or`, `not`")
+    __bool__ = _unusable(
+        "`if`, `while`, `and`, `or`, `not`, unless @pipeline_def has "
+        "enable_conditionals=True: then each sample takes its own branch of an `if`"
+    )
     __len__ = _unusable("`len`")
     __float__ = _unusable("`float`")
     __int__ = _unusable("`int`")

@@ -252,6 +252,8 @@ def test_a_forgotten_server_ends_its_threads():
     produced(server, 1)
     del server
     gc.collect()
+    for thread in server_threads():
+        thread.join(BOUND)
     assert not server_threads()
 
 

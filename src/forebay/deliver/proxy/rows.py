@@ -86,6 +86,13 @@ def settle(
         ) from first
 
 
+def parts(batch: Any, own: Callable[[Reference], bool]) -> list[Part]:
+    """What the references of one server in a batch are rows of, each once."""
+    every = [leaf for ref in find(batch, Reference) for leaf in leaves(ref)]
+    sent = [ref for ref in every if own(ref) and not isinstance(ref, BrokenRef)]
+    return list(dict.fromkeys(part for ref in sent for part, _ in _places(ref)))
+
+
 def _places(ref: Reference) -> list[tuple[Part, int]]:
     if isinstance(ref, BatchRef):
         return ref.places()
