@@ -126,7 +126,9 @@ _FROM: dict[Any, DALIDataType] = {
 def data_type(dtype: int | np.dtype[Any] | torch.dtype | type) -> DALIDataType:
     """The DALIDataType of its number, or of a numpy or torch dtype; else raises ArgumentError."""
     if isinstance(dtype, int):
-        return DALIDataType(dtype)
+        if dtype in set(DALIDataType):
+            return DALIDataType(dtype)
+        raise ArgumentError(f"{dtype} is not the number of an element type")
     found = _FROM.get(dtype)
     if found is None and not isinstance(dtype, torch.dtype):
         try:

@@ -22,7 +22,10 @@ from forebay.errors import (
     UnknownArgumentError,
     UnknownOperatorError,
 )
+from forebay.testing import run_operator
 from kinds import FILE, KINDS, OPERATORS, REFUSED, TAKEN
+
+from oracle import Case
 
 # ── how they refuse ───────────────────────────────────────────────────────────────────────────────
 
@@ -264,6 +267,43 @@ def test_a_file_that_cannot_be_decoded_is_named_with_its_row_and_line(decoder, b
     assert re.search(rf"{__name__}.py:\d+$", error.line)
     assert error.__cause__ is not None
     assert pipe.run(path=path_bytes(good, good))
+
+
+FORMATS = ["JPEG", "PNG", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000"]
+FRACTIONS = [0.002, 0.1, 0.5, 0.99]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_no_decoder_gives_a_part_of_a_file_that_is_cut_off(decoder, format):
+    whole = pillow(picture(), format)
+    window = [[np.float32([0, 0])], [np.float32([0.5, 0.5])]] if decoder.endswith("slice") else []
+    assert run_operator(decoder, [whole], *window)[0].array.any()
+    for fraction in FRACTIONS:
+        for reference in (False, True):
+            cut = whole[: int(fraction * len(whole))]
+            with pytest.raises(ValueError, match=rf"{len(cut)} bytes"):
+                run_operator(decoder, [cut], *window, reference=reference)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_look_at_the_shape_of_a_file_that_is_cut_off_gives_the_right_one_or_none(format):
+    whole = pillow(picture(61, 83), format)
+    for fraction in FRACTIONS:
+        cut = whole[: int(fraction * len(whole))]
+        error = refusal(Case("peek_image_shape", [[cut]]), reference=False)
+        if error is None:
+            (shape,) = run_operator("peek_image_shape", [cut])
+            assert shape.array.tolist() == [61, 83, 3]
+        else:
+            assert f"{len(cut)} bytes" in str(error)
+    assert error is None or format == "PNG", "the header is there"
+
+
+@pytest.mark.parametrize("content", ["empty.jpg", "text.jpg", "zeros.png", "only_magic.jpg"])
+def test_what_is_no_picture_has_no_shape(content):
+    with pytest.raises(ValueError, match="bytes"):
+        run_operator("peek_image_shape", [np.frombuffer(BAD[content](), np.uint8)])
 
 
 def test_a_missing_file_is_named_with_its_row_and_line(tmp_path):

@@ -21,7 +21,7 @@ from forebay.errors import (
     UnknownOperatorError,
 )
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import Argument, suggestion
+from forebay.operators._schema import Argument, Schema, suggestion
 from forebay.types import DALIDataType, ScalarConstant, is_number, writes_constants
 
 GENERIC = {
@@ -92,11 +92,7 @@ def _for_each(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) ->
 
 
 def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Node:
-    schema = operator.schema
-    if not schema.min_inputs <= len(inputs) <= schema.max_inputs:
-        least, most = schema.min_inputs, schema.max_inputs
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise ArgumentError(f"takes {wanted} inputs, but got {len(inputs)}")
+    check_count(operator.schema, len(inputs))
     given = {k: v for k, v in arguments.items() if v is not None}
     generic = {k: given.pop(k) for k in GENERIC if k in given}
     if "seed" in generic and not operator.uses_rng:
@@ -116,6 +112,14 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
         preserve=bool(generic.get("preserve", False)),
         guards=() if schema.level == "source" else _guards.get(),
     )
+
+
+def check_count(schema: Schema, count: int) -> None:
+    """Raise ArgumentError if an operator does not take so many inputs."""
+    least, most = schema.min_inputs, schema.max_inputs
+    if not least <= count <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise ArgumentError(f"takes {wanted} inputs, but got {count}")
 
 
 def _arguments(

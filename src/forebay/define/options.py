@@ -75,7 +75,7 @@ def make_options(
         seed=_seed(seed),
         seeded=seed is not None and seed >= 0,
         prefetch=depth if ahead else 1,
-        forms=(_types(forms[0]), _checked_ndim(forms[1]), forms[2]),
+        forms=(_types(forms[0]), _checked_ndim(forms[1]), _checked_layout(forms[2])),
         hints={**hints, **_queues(prefetch_queue_depth, depth)},
     )
 
@@ -130,6 +130,13 @@ def _checked_ndim(given: Any) -> Any:
     for ndim in given if isinstance(given, list | tuple) else [given]:
         if ndim is not None and _integer("output_ndim", ndim, "a number of axes") < 0:
             raise ArgumentError(f"output_ndim is a number of axes, but got {ndim!r}")
+    return given
+
+
+def _checked_layout(given: Any) -> Any:
+    for layout in given if isinstance(given, list | tuple) else [given]:
+        if layout is not None and not isinstance(layout, str):
+            raise ArgumentError(f"output_layout has a letter for each axis, but got {layout!r}")
     return given
 
 

@@ -69,7 +69,8 @@ class Server:
             raise ArgumentError(
                 f"on_error is 'raise', 'skip' or 'substitute', but got {on_error!r}"
             )
-        if max_errors is not None and (on_error == "raise" or max_errors < 0):
+        counts = isinstance(max_errors, int) and max_errors >= 0
+        if max_errors is not None and (on_error == "raise" or not counts):
             raise ArgumentError(
                 f"max_errors is a number from 0, and on_error is 'skip' or 'substitute' with it, "
                 f"but got {max_errors!r} with {on_error!r}"
