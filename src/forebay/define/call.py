@@ -110,7 +110,7 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
         name=generic.get("name"),
         seed=None if generic.get("seed", -1) == -1 else builtin_operator.index(generic["seed"]),
         preserve=bool(generic.get("preserve", False)),
-        guards=() if schema.level == "source" else _guards.get(),
+        guards=() if operator.schema.level == "source" else _guards.get(),
     )
 
 
