@@ -21,7 +21,9 @@ def everything():
     x = fn.external_source(
         source=lambda i: np.full((3, 2, 1), i.idx_in_epoch, np.int32), batch=False, layout="HWC"
     )
-    y = fn.flip(x + types.Constant([[1], [2]]), horizontal=fn.random.coin_flip())
+    y = fn.flip(
+        x + types.Constant(np.array([[1], [2]], np.int32)), horizontal=fn.random.coin_flip()
+    )
     y = fn.python_function(y, function=lambda v: v * 3)
     y = fn.permute_batch(y, indices=fn.batch_permutation())
     if fn.random.uniform(range=[0, 1]) < 0.5:
