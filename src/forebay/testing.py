@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from forebay.batch import Batch, Sample
-from forebay.operators._operator import Call, Operator, as_outputs, discover
+from forebay.operators._operator import Call, Operator, SampleError, as_outputs, discover
 from forebay.operators._rng import Rng, node_key
 
 Data = np.ndarray[Any, Any] | torch.Tensor | Sample
@@ -57,9 +57,11 @@ def run_operator(
     values = [[_sample(_number(v), "") for v in column] for column in per_sample.values()]
     size = batch_size or len((batches + values)[0])
     if call.batch_level:
-        result = call.run(
-            [Batch(b) for b in batches], [Batch(v) for v in values], Rng(seed), None, size
-        )
+        given_batches = [Batch(b) for b in batches], [Batch(v) for v in values]
+        try:
+            result = call.run(*given_batches, Rng(seed), None, size)
+        except SampleError as error:
+            raise error.cause from None
         columns = [batch.samples for batch in as_outputs(result)]  # type: ignore[union-attr]
     else:
         rows = [

@@ -16,7 +16,7 @@ from forebay.compile.plan import Instruction, Plan
 from forebay.define.node import Node
 from forebay.errors import ForebayError, OperatorError, ReaderError, SourceError
 from forebay.execute.memory import Slabs
-from forebay.operators._operator import as_outputs
+from forebay.operators._operator import SampleError, as_outputs
 from forebay.operators._rng import Rng
 
 
@@ -170,7 +170,8 @@ class Run:
 
     def run_batch(self, instructions: Sequence[Instruction]) -> None:
         """Run operators that see whole batches, on the rows that have not failed."""
-        good = [r for i, r in enumerate(self.rows) if i not in self.failures]
+        numbers = [i for i in range(self.size) if i not in self.failures]
+        good = [self.rows[number] for number in numbers]
         instruction = None
         try:
             for instruction in instructions if good else ():
@@ -189,6 +190,9 @@ class Run:
                 for slot in instruction.frees:
                     for row in good:
                         row[slot] = None
+        except SampleError as error:
+            number = numbers[error.position]
+            self.error = self._failure(instruction, number, self.rows[number], error.cause)
         except BaseException as error:  # a thread of the pool must go on, whatever it was
             self.error = self._failure(instruction, None, (), error)
 

@@ -33,6 +33,20 @@ registry: dict[str, Operator] = {}
 """All operators by dotted name, aliases among them."""
 
 
+class SampleError(Exception):
+    """What an operator over batches raises where one sample is to blame.
+
+    Attributes:
+        position: of the sample in the operator's inputs.
+        cause: what went wrong.
+    """
+
+    def __init__(self, position: int, cause: Exception) -> None:
+        super().__init__(position)
+        self.position = position
+        self.cause = cause
+
+
 class Operator:
     """One operator: its name, schema and kernels.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError
-from forebay.operators._operator import operator
+from forebay.operators._operator import SampleError, operator
 from forebay.operators._schema import BatchSize
 from forebay.types import Between, Strings, data_type
 
@@ -64,10 +64,14 @@ def python_function(
         returned = _tuple(function(*columns), num_outputs)
         results = [[_copied(array) for array in _column(c, batch_size)] for c in returned]
     else:
-        rows = [
-            [_copied(array) for array in _tuple(function(*row), num_outputs)]
-            for row in (zip(*columns, strict=True) if columns else [()] * batch_size)
-        ]
+        rows = []
+        for position, row in enumerate(
+            zip(*columns, strict=True) if columns else [()] * batch_size
+        ):
+            try:
+                rows.append([_copied(array) for array in _tuple(function(*row), num_outputs)])
+            except Exception as error:
+                raise SampleError(position, error) from error
         results = [[row[output] for row in rows] for output in range(num_outputs)]
     sources = [sample.source for sample in inputs[0].samples] if inputs else [None] * batch_size
     return tuple(

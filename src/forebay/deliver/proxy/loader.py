@@ -20,6 +20,7 @@ from forebay.deliver.proxy.reference import note_index
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
+from forebay.deliver.proxy.worker_errors import Told, ToldStream, prepare, release
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 
 
@@ -42,17 +43,17 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 f"the first argument of the proxy's DataLoader is the server, but got "
                 f"{type(dali_server).__name__}"
             )
-        self.dali_server = dali_server
+        self.server = self.dali_server = dali_server  # Lightning looks for the argument's name
         self._epoch: list[int] = [0]
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
         self.collate_fn = Delivering(plain(self.collate_fn), dali_server.proxy.client.server)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
-        self.dali_server.start_thread()
-        self._epoch[0] = self.dali_server.begin_epoch()
-        self._meter = self.dali_server.measure_epoch()
-        return _Producer(self.dali_server, super().__iter__(), self._meter, self.timeout)
+        self.server.start_thread()
+        self._epoch[0] = self.server.begin_epoch()
+        self._meter = self.server.measure_epoch()
+        return _Producer(self.server, super().__iter__(), self._meter, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -62,10 +63,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
-        view.collate_fn = plain(self.collate_fn)
-        if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            on_error = self.dali_server.failures.on_error
-            dataset = _Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
+        view.collate_fn = Told(plain(self.collate_fn))
+        view.worker_init_fn = None if self.worker_init_fn is None else Told(self.worker_init_fn)
+        if isinstance(self.dataset, torch.utils.data.IterableDataset):
+            if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
+                view.__dict__["dataset"] = ToldStream(self.dataset)
+        else:
+            on_error = self.server.failures.on_error
+            dataset = _Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = _Numbering(getattr(self, which), self._epoch)
@@ -129,8 +134,12 @@ class _Producer:
             # Dataset's own errors of these classes come here too, with all workers alive.
             death = self._death()
             if death is None:
+                release(error)
                 raise
             raise WorkerDied(death) from error
+        except Exception as error:
+            release(error)
+            raise
         if isinstance(batch, _Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
@@ -214,8 +223,13 @@ class _Numbered:
         self._proxy.client.begin(place.epoch, place.batch)
         one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
         if several:
-            with contextlib.suppress(*[Exception] if self._lenient else []):
+            try:
                 items: Sequence[Any] = several(place.indices)
+            except Exception as error:
+                if not self._lenient:
+                    prepare(error, f"dataset indices {place.indices}")
+                    raise
+            else:
                 for index, item in zip(place.indices, items, strict=False):
                     note_index(item, index)
                 return items
@@ -229,6 +243,7 @@ class _Numbered:
             return load(index)
         except Exception as error:
             if not self._lenient:
+                prepare(error, f"dataset index {index}")
                 raise
             path = getattr(error, "filename", None)
             cause = detached(error)
