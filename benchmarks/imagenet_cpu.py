@@ -12,6 +12,7 @@ excluded. Needs the packages of the extra `bench`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -210,11 +212,17 @@ def measure(peer: str, data: Path, threads: int, images: int, antialias: bool) -
     return {"per_second": done / wall, "per_cpu_second": done / cpu}
 
 
-def version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def versions(*packages: str) -> dict[str, str | None]:
+    """The version of each package; None if it is not installed."""
+    found: dict[str, str | None] = dict.fromkeys(packages)
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def machine() -> dict[str, Any]:
+    return {"processor": processor(), "cores": os.cpu_count()}
 
 
 def main() -> None:
@@ -256,19 +264,16 @@ def report(args: argparse.Namespace, rounds: dict[str, list[dict[str, float]]]) 
         result = {
             "question": "JPEG files to 224 × 224 float batches on the CPU",
             "date": date.today().isoformat(),
-            "machine": {"processor": processor(), "cores": os.cpu_count()},
-            "versions": {
-                p: version(p)
-                for p in (
-                    "forebay",
-                    "torch",
-                    "torchvision",
-                    "simplejpeg",
-                    "opencv-python-headless",
-                    "pillow",
-                    "nvidia-dali-cuda130",
-                )
-            },
+            "machine": machine(),
+            "versions": versions(
+                "forebay",
+                "torch",
+                "torchvision",
+                "simplejpeg",
+                "opencv-python-headless",
+                "pillow",
+                "nvidia-dali-cuda130",
+            ),
             "files": {"count": len(files), "mean_bytes": round(size)},
             "threads": args.threads,
             "antialias": args.antialias,

@@ -31,12 +31,12 @@ class Sample:
         layout: str = "",
         source: str | None = None,
     ) -> None:
-        if isinstance(data, torch.Tensor):
-            self._tensor: torch.Tensor | None = data
-            self._array: np.ndarray[Any, Any] | None = None
+        if isinstance(data, np.ndarray):  # first, because torch's class takes long to ask
+            self._array: np.ndarray[Any, Any] | None = data
+            self._tensor: torch.Tensor | None = None
         else:
-            self._tensor = None
-            self._array = data
+            self._array = None
+            self._tensor = data
         self.layout = layout
         self.source = source
 
@@ -104,7 +104,7 @@ class Batch(Sequence[torch.Tensor]):
     """
 
     def __init__(self, samples: Sequence[Sample], dense: torch.Tensor | None = None) -> None:
-        self.samples = list(samples)
+        self.samples = samples
         self._dense = dense
 
     def __len__(self) -> int:

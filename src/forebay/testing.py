@@ -9,10 +9,12 @@ import numpy as np
 import torch
 
 from forebay.batch import Batch, Sample
-from forebay.operators._operator import Call, Operator, SampleError, as_outputs, discover
+from forebay.define.call import check_count, find_argument, find_operator
+from forebay.errors import ArgumentError
+from forebay.operators._operator import Call, Operator, SampleError, as_outputs
 from forebay.operators._rng import Rng, node_key
 
-Data = np.ndarray[Any, Any] | torch.Tensor | Sample
+Data = np.ndarray[Any, Any] | torch.Tensor | Sample | float
 
 
 def run_operator(
@@ -31,31 +33,39 @@ def run_operator(
 
     Args:
         name: the operator's name under ``fn``, or the operator.
-        inputs: for each input a list with an array, tensor or Sample per sample.
+        inputs: for each input a list with an array, tensor, Sample or number per sample.
+            Python's floats are taken as float32, integers as int32.
         device: whose kernel is used.
         reference: use the defining body even where there is a faster kernel.
         layout: the layout of inputs that are not Samples.
         seed: of the random numbers.
         batch_size: for operators without inputs.
-        per_sample: arguments with a value per sample: name → list of numpy arrays or numbers
-            (Python floats are taken as float32, integers as int32).
+        per_sample: arguments with a value per sample: name → list of the same.
         given: the others, constant; for names that are taken here, such as "layout".
         arguments: the same, where the name is free.
 
     Returns:
         A list of Samples; a tuple of such lists if the operator has several outputs.
+
+    Raises:
+        DefinitionError: there is no such operator, or it cannot be called so.
+        Exception: what the operator itself raises.
     """
-    op = discover()[name] if isinstance(name, str) else name
+    op = name if isinstance(name, Operator) else find_operator(str(name))
     per_sample = per_sample or {}
     arguments = {**(given or {}), **arguments}
-    constants = {
-        k: op.schema.argument(k).constant(v) for k, v in arguments.items() if v is not None
-    }
-    op.check({**constants, **per_sample})
-    call = Call(op, constants, list(per_sample), "reference" if reference else device)
-    batches = [[_sample(item, layout) for item in batch] for batch in inputs]
-    values = [[_sample(_number(v), "") for v in column] for column in per_sample.values()]
-    size = batch_size or len((batches + values)[0])
+    try:
+        _check(op, inputs, device, per_sample)
+        constants = {
+            k: find_argument(op, k).constant(v) for k, v in arguments.items() if v is not None
+        }
+        op.check({**constants, **per_sample})
+        call = Call(op, constants, list(per_sample), "reference" if reference else device)
+        batches = [[_sample(item, layout) for item in batch] for batch in inputs]
+        values = [[_sample(v, "") for v in column] for column in per_sample.values()]
+        size = _size(batch_size, [*batches, *values])
+    except ArgumentError as error:
+        raise type(error)(f"{op.name}: {error}") from error.__cause__
     if call.batch_level:
         given_batches = [Batch(b) for b in batches], [Batch(v) for v in values]
         try:
@@ -79,12 +89,36 @@ def run_operator(
     return columns[0] if len(columns) == 1 else tuple(columns)
 
 
-def _sample(item: Data, layout: str) -> Sample:
-    return item if isinstance(item, Sample) else Sample(item, layout)
+def _check(op: Operator, inputs: Sequence[Any], device: str, per_sample: Mapping[str, Any]) -> None:
+    schema = op.schema
+    if schema.level == "source":
+        raise ArgumentError("is a source of data, which runs in a pipeline only")
+    if device not in ("cpu", "cuda"):
+        raise ArgumentError(f"device is 'cpu' or 'cuda', but got {device!r}")
+    check_count(schema, len(inputs))
+    for what, column in [("an input", c) for c in inputs] + list(per_sample.items()):
+        if isinstance(column, str) or not isinstance(column, Sequence):
+            raise ArgumentError(f"{what} is a list with an entry per sample, but got {column!r}")
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, np.ndarray | torch.Tensor | np.generic):
-        return np.asarray(value)
-    array = np.asarray(value)
-    return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+def _size(given: int | None, columns: Sequence[Sequence[Any]]) -> int:
+    """The batch's size. Raises ArgumentError for no samples, or for another number of them."""
+    sizes = [len(column) for column in columns] + ([] if given is None else [given])
+    if not sizes:
+        raise ArgumentError("has no inputs: give the batch_size")
+    if len(set(sizes)) > 1 or not sizes[0]:
+        raise ArgumentError(f"all inputs have one number of samples, at least 1, but got {sizes}")
+    return sizes[0]
+
+
+def _sample(item: Any, layout: str) -> Sample:
+    if isinstance(item, Sample):
+        return item
+    if isinstance(item, np.ndarray | torch.Tensor):
+        return Sample(item, layout)
+    array = np.asarray(item)
+    if array.dtype.kind not in "biuf":
+        raise ArgumentError(f"a sample is an array, a tensor or a number, but got {item!r}")
+    if not isinstance(item, np.generic):
+        array = array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+    return Sample(array, layout)

@@ -138,28 +138,11 @@ class Run:
         if self.failures and number in self.failures:
             return
         row = self.rows[number]
-        place = self.place
         instruction = None
         try:
             for instruction in instructions:
-                call, target = instruction.call, instruction.target
-                rng = None
-                if call.uses_rng:
-                    drawn_at = number if place.rows is None else place.rows[number]
-                    rng = Rng(instruction.key, place.epoch, place.batch, drawn_at)
-                result = call.run(
-                    [row[slot] for slot in instruction.inputs],
-                    [row[slot] for slot in instruction.values],
-                    rng,
-                    np.empty if target is None else partial(self._targets[target].place, number),
-                )
-                if isinstance(result, tuple):
-                    for slot, sample in zip(instruction.outputs, result, strict=True):
-                        row[slot] = sample
-                else:
-                    row[instruction.outputs[0]] = result
-                for slot in instruction.frees:
-                    row[slot] = None
+                if not instruction.guards or _takes(row, instruction):
+                    self._run_sample(instruction, number, row)
             instruction = None
             if last:
                 for target_, slot in zip(self._targets, self._plan.outputs, strict=True):
@@ -168,24 +151,49 @@ class Run:
             self.failures[number] = self._failure(instruction, number, row, error)
             row[:] = [None] * len(row)
 
+    def _run_sample(self, instruction: Instruction, number: int, row: list[Any]) -> None:
+        call, target, place = instruction.call, instruction.target, self.place
+        rng = None
+        if call.uses_rng:
+            drawn_at = number if place.rows is None else place.rows[number]
+            rng = Rng(instruction.key, place.epoch, place.batch, drawn_at)
+        result = call.run(
+            [row[slot] for slot in instruction.inputs],
+            [row[slot] for slot in instruction.values],
+            rng,
+            np.empty if target is None else partial(self._targets[target].place, number),
+        )
+        if isinstance(result, tuple):
+            for slot, sample in zip(instruction.outputs, result, strict=True):
+                row[slot] = sample
+        else:
+            row[instruction.outputs[0]] = result
+        for slot in instruction.frees:
+            row[slot] = None
+
     def run_batch(self, instructions: Sequence[Instruction]) -> None:
         """Run operators that see whole batches, on the rows that have not failed."""
         numbers = [i for i in range(self.size) if i not in self.failures]
         good = [self.rows[number] for number in numbers]
         instruction = None
         try:
-            for instruction in instructions if good else ():
+            for instruction in instructions:
+                taking = good
+                if instruction.guards:
+                    taking = [row for row in good if _takes(row, instruction)]
+                if not taking:
+                    continue
                 columns = [
-                    [Batch([row[slot] for row in good]) for slot in slots]
+                    [Batch([row[slot] for row in taking]) for slot in slots]
                     for slots in (instruction.inputs, instruction.values)
                 ]
                 place = self.place
                 first = 0 if place.rows is None else place.rows[0]
                 rng = Rng(instruction.key, place.epoch, place.batch, first)
-                result = instruction.call.run(columns[0], columns[1], rng, np.empty, len(good))
+                result = instruction.call.run(columns[0], columns[1], rng, np.empty, len(taking))
                 for slot, batch in zip(instruction.outputs, as_outputs(result), strict=True):
                     assert isinstance(batch, Batch)
-                    for row, sample in zip(good, batch.samples, strict=True):
+                    for row, sample in zip(taking, batch.samples, strict=True):
                         row[slot] = sample
                 for slot in instruction.frees:
                     for row in good:
@@ -238,9 +246,9 @@ class Run:
 
     @staticmethod
     def _uniform(index: int, batch: Batch) -> Batch:
-        kinds = {(s.data.dtype, s.ndim, s.layout) for s in batch.samples}
+        kinds = sorted({(str(s.data.dtype), s.ndim, s.layout) for s in batch.samples})
         if len(kinds) > 1:
-            found = ", ".join(f"{d} with {n} axes {layout!r}" for d, n, layout in list(kinds)[:3])
+            found = ", ".join(f"{d} with {n} axes {layout!r}" for d, n, layout in kinds[:3])
             raise ForebayError(f"output {index} has samples of different kinds: {found}")
         return batch
 
@@ -271,6 +279,11 @@ class Run:
             raise error
         finally:  # else the error's traceback, this frame and the run would keep each other alive
             del error, self
+
+
+def _takes(row: Sequence[Any], instruction: Instruction) -> bool:
+    """Whether a sample takes the branch of `if` that the instruction stands in."""
+    return all(bool(row[slot].array) is value for slot, value in instruction.guards)
 
 
 def _reason(error: BaseException) -> str:

@@ -195,3 +195,19 @@ def test_no_copy_takes_the_array_itself():
         ref = server.proxy(data)
         data[:] = 4
         assert server.produce_data(ref).tolist() == [4, 4, 4]
+
+
+def test_data_that_nobody_can_change_is_not_copied():
+    @pipeline_def(batch_size=4, num_threads=1)
+    def pipe():
+        return fn.external_source(name="x")
+
+    with Server(pipe()) as server:
+        written = np.arange(4, dtype=np.uint8)
+        locked = written[:]
+        locked.flags.writeable = False  # though its owner may still write
+        text = bytes(written)
+        views = [np.frombuffer(text, np.uint8), np.frombuffer(text, np.uint8)[1:], text]
+        kept = [server.proxy(view).call.inputs[0].array for view in views]
+        assert all(np.shares_memory(array, np.frombuffer(text, np.uint8)) for array in kept)
+        assert not np.shares_memory(server.proxy(locked).call.inputs[0].array, written)

@@ -2,7 +2,7 @@
 
 The behaviour of DALI 2.4.0's proxy was observed in 89 scenarios; most are to be the same here, and
 where DALI loses data, hangs or misleads, it is to be better. This is the list of them, by number,
-with the tests that show it. Those without a file are below. Decision 13 lists what is different on
+with the tests that show it. Those without a file are below. Decision 15 lists what is different on
 purpose.
 
 1    test_row_1_one_input_is_given_by_position_or_by_name

@@ -35,12 +35,13 @@ def columns(draw):
 @given(columns())
 def test_ragged_arrays_of_every_type_come_out_as_they_went_in(given):
     described = [protocol.describe("x", column) for column in given]
-    buffer = bytearray(protocol.total_size(given))
+    buffer = bytearray(sum(column.size for column in described))
     protocol.write(given, buffer)
     batches = protocol.read(described, np.frombuffer(buffer, np.uint8))
     assert len(batches) == len(given)
     for batch, column in zip(batches, given, strict=True):
         assert len(batch) == len(column)
+        assert batch.shape() == [sample.array.shape for sample in column]
         for got, expected in zip(batch.samples, column, strict=True):
             assert got.array.dtype == expected.array.dtype
             assert got.layout == expected.layout
@@ -54,7 +55,7 @@ def test_a_message_survives_its_encoding():
         batch=4,
         rows=[0, 2],
         indices=[None, 2],
-        columns=[protocol.Column("<f4", "HWC", [(1, 2, 3), (4, 5, 6)])],
+        columns=[protocol.Column("<f4", "HWC", 2, [1, 2, 3, 4, 5, 6], 512)],
         data=b"x",
         dropped=(7,),
     )

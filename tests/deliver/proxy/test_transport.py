@@ -71,6 +71,30 @@ def test_a_message_that_comes_byte_by_byte_is_one_message():
 
 
 @needs_segments
+def test_messages_that_wait_together_keep_their_descriptors(pair):
+    segments = [Segment.create(size) for size in (10, 20, 30)]
+    for _, fd in segments:
+        pair[0].send(b"without")
+        pair[0].send(b"with", (fd,))
+    for segment, own in segments:
+        assert pair[1].receive() == (b"without", [])
+        data, (fd,) = pair[1].receive()
+        assert bytes(data) == b"with"
+        assert os.fstat(fd).st_size == segment.size + Segment.HEAD
+        os.close(fd)
+        os.close(own)
+
+
+@needs_segments
+def test_descriptors_of_messages_that_nobody_took_are_closed(pair):
+    _, fd = Segment.create(10)
+    for text in (b"taken", b"left", b"left"):
+        pair[0].send(text, (fd,))
+    os.close(fd)
+    os.close(pair[1].receive()[1][0])  # that none is left open is what every test here is asked
+
+
+@needs_segments
 def test_a_descriptor_comes_with_its_message(pair):
     segment, fd = Segment.create(100)
     pair[0].send(b"first", (fd,))

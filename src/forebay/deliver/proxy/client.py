@@ -9,7 +9,6 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -225,19 +224,18 @@ class _Line:
         Returns:
             The part's number.
         """
-        message = replace(message, number=next(self._numbers))
-        size = protocol.total_size(columns)
+        message = message._replace(number=next(self._numbers))
+        size = sum(column.size for column in message.columns)
         if size < protocol.SMALL or not HAS_SEGMENTS:
             data = bytearray(size)
             protocol.write(columns, data)
-            self.connection.send(protocol.encode(replace(message, data=bytes(data))))
+            self.connection.send(protocol.encode(message._replace(data=bytes(data))))
             return message.number
         number, segment, fd, dropped = self._free_segment(size)
         try:
             protocol.write(columns, segment.buffer)
             segment.mark()
-            message = replace(
-                message,
+            message = message._replace(
                 segment=number,
                 size=None if fd is None else segment.size,
                 dropped=dropped,
@@ -280,7 +278,7 @@ class Proxy:
 
     Inputs are arrays, tensors, numbers, lists of numbers, bytes (taken as uint8), or paths and
     strings (their UTF-8 bytes as uint8, as `fn.io.file.read` takes them). They are copied, unless
-    the external source says `no_copy`.
+    the external source says `no_copy` or they lie in `bytes`, which nobody can change.
 
     Returns:
         A reference for one output; a tuple of references for several.
@@ -369,11 +367,17 @@ def as_sample(value: Any, form: Form, *, copy: bool) -> Sample:
     if isinstance(value, str | os.PathLike):
         value = os.fsencode(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        copy = copy and not isinstance(value, bytes)
         value = np.frombuffer(value, np.uint8)
     elif isinstance(value, list | tuple):
         try:
             value = np.asarray(value)
         except ValueError as error:
             raise SourceError(f"a list of numbers is wanted: {error}") from None
-    return form.sample(value, copy=copy)
+    return form.sample(value, copy=copy and not _lies_in_bytes(value))
+
+
+def _lies_in_bytes(value: Any) -> bool:
+    """Whether it is an array that nobody can change, as `np.frombuffer(file.read())` is."""
+    while isinstance(value, np.ndarray):
+        value = value.base
+    return isinstance(value, bytes)

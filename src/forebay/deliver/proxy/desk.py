@@ -71,6 +71,7 @@ class Desk:
         self.key = secrets.token_bytes(16)
         self.listener = Listener()
         self._pipeline = pipeline
+        self._inputs = list(pipeline.inputs().values())
         self._deterministic = deterministic
         self._life = threading.RLock()  # held while starting and stopping
         self._changed = threading.Condition()  # guards and announces all that follows
@@ -83,6 +84,7 @@ class Desk:
         self._local_numbers = itertools.count()
         self._epochs: dict[str, int] = {}
         self._begun = 0
+        self._wanted = 0
         self._pid = os.getpid()
         own = self._peers[""] = _Peer(Hello(self.key, "", self._pid, loader=False))
         own.lost = _dropped()
@@ -140,9 +142,22 @@ class Desk:
         for connection in list(self._connections):
             connection.close()
 
-    def begin_epoch(self, token: str | None = None) -> int:
-        """The number of a new epoch, or of the epoch that workers call `token`."""
+    @property
+    def begun(self) -> int:
+        """How many epochs have begun."""
+        return self._begun
+
+    def go_on(self, begun: int) -> None:
+        """Number as if so many had begun. Of calls without an epoch between, the highest counts."""
         with self._changed:
+            self._begun = self._wanted = max(begun, self._wanted)
+
+    def begin_epoch(self, token: str | None = None, again: int | None = None) -> int:
+        """The number of a new epoch, of the one that workers call `token`, or `again`."""
+        with self._changed:
+            self._wanted = 0
+            if again is not None:
+                return again
             if token in self._epochs:
                 return self._epochs[token]
             number = self._begun
@@ -164,7 +179,7 @@ class Desk:
         epoch = message.epoch
         number = epoch if isinstance(epoch, int) else self.begin_epoch(epoch)
         place = Place(number, message.batch, message.rows)
-        fed = dict(zip(self._pipeline.inputs().values(), batches, strict=True))
+        fed = dict(zip(self._inputs, batches, strict=True))
         executor, indices = self._executor, message.indices
 
         def start() -> Run:

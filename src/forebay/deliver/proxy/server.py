@@ -69,7 +69,8 @@ class Server:
             raise ArgumentError(
                 f"on_error is 'raise', 'skip' or 'substitute', but got {on_error!r}"
             )
-        if max_errors is not None and (on_error == "raise" or max_errors < 0):
+        counts = isinstance(max_errors, int) and max_errors >= 0
+        if max_errors is not None and (on_error == "raise" or not counts):
             raise ArgumentError(
                 f"max_errors is a number from 0, and on_error is 'skip' or 'substitute' with it, "
                 f"but got {max_errors!r} with {on_error!r}"
@@ -77,6 +78,7 @@ class Server:
         inputs = pipeline.inputs()
         if not inputs:
             raise GraphError("The provided pipeline doesn't have any inputs")
+        self.pipeline = pipeline
         self._ragged: Ragged = ragged
         self.failures = Failures(on_error, max_errors)
         self._meters = Meters()
@@ -136,9 +138,18 @@ class Server:
         """The samples that were skipped or substituted, in the order in which that was found."""
         return self.failures.all()
 
-    def begin_epoch(self) -> int:
-        """The number of a new epoch. Random numbers depend on it; loaders call it."""
-        return self._desk.begin_epoch()
+    @property
+    def epochs(self) -> int:
+        """How many epochs have begun, of all loaders together."""
+        return self._desk.begun
+
+    def begin_epoch(self, again: int | None = None) -> int:
+        """The number of a new epoch, or of one that goes on. Random numbers depend on it."""
+        return self._desk.begin_epoch(again=again)
+
+    def go_on(self, begun: int) -> None:
+        """Number new epochs as if so many had begun; of calls in a row the highest counts."""
+        self._desk.go_on(begun)
 
     def produce_data(self, obj: Any) -> Any:
         """The same structure with data in the place of references.

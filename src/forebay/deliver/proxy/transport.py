@@ -23,6 +23,7 @@ import numpy as np
 
 _LENGTH = struct.Struct("<QI")
 HAS_SEGMENTS = hasattr(socket, "send_fds")
+_CHUNK = 1 << 14
 _LONGEST = 70  # systems take paths of about 100 bytes for a socket
 Address = str | tuple[str, int]
 
@@ -36,6 +37,8 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._ahead = bytearray()  # what came of the messages that are still to be received
+        self._fds: list[int] = []
 
     def send(self, data: bytes, fds: tuple[int, ...] = ()) -> None:
         """Send one message. Raises Disconnected."""
@@ -55,29 +58,31 @@ class Connection:
         Args:
             limit: a longer message ends the connection.
         """
-        try:
-            if HAS_SEGMENTS:
-                head, fds, _, _ = socket.recv_fds(self._socket, _LENGTH.size, 1)
-            else:
-                head, fds = self._socket.recv(_LENGTH.size), []
-            while 0 < len(head) < _LENGTH.size:
-                more = self._socket.recv(_LENGTH.size - len(head))
-                head = head + more if more else b""
-            if not head:
+        self._read(_LENGTH.size)
+        length, count = _LENGTH.unpack_from(self._ahead)
+        if limit is not None and length > limit:
+            raise Disconnected(f"a message of {length} bytes, where {limit} are the most")
+        end = _LENGTH.size + length
+        self._read(end)
+        data, self._ahead = self._ahead[_LENGTH.size : end], self._ahead[end:]
+        fds, self._fds = self._fds[:count], self._fds[count:]
+        return data, fds
+
+    def _read(self, size: int) -> None:
+        """Have at least so many bytes ahead. A system call for each is what costs most."""
+        while len(self._ahead) < size:
+            wanted = max(size - len(self._ahead), _CHUNK)
+            try:
+                if HAS_SEGMENTS:
+                    data, fds, _, _ = socket.recv_fds(self._socket, wanted, 8)
+                    self._fds += fds
+                else:
+                    data = self._socket.recv(wanted)
+            except OSError as error:
+                raise Disconnected(str(error)) from error
+            if not data:
                 raise Disconnected
-            length, _ = _LENGTH.unpack(head)
-            if limit is not None and length > limit:
-                raise Disconnected(f"a message of {length} bytes, where {limit} are the most")
-            data = bytearray(length)
-            view = memoryview(data)
-            while view:
-                count = self._socket.recv_into(view)
-                if not count:
-                    raise Disconnected
-                view = view[count:]
-        except OSError as error:
-            raise Disconnected(str(error)) from error
-        return data, list(fds)
+            self._ahead += data
 
     def end(self) -> None:
         """Have the thread that waits in `receive` get what has come, then Disconnected."""
@@ -87,6 +92,8 @@ class Connection:
     def close(self) -> None:
         """Give up this process's copy of the socket; no thread may wait for it any more."""
         self._socket.close()
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 class Listener:
