@@ -17,6 +17,7 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 
 
@@ -59,9 +60,13 @@ class DataLoader(Resumable):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
-        view.collate_fn = plain(self.collate_fn)
+        view.collate_fn = Told(plain(self.collate_fn))
+        view.worker_init_fn = None if self.worker_init_fn is None else Told(self.worker_init_fn)
         view.generator = self._worker_seeds()
-        if not isinstance(self.dataset, torch.utils.data.IterableDataset):
+        if isinstance(self.dataset, torch.utils.data.IterableDataset):
+            if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
+                view.__dict__["dataset"] = ToldStream(self.dataset)
+        else:
             on_error = self.dali_server.failures.on_error
             dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
@@ -141,8 +146,12 @@ class _Producer:
             # Dataset's own errors of these classes come here too, with all workers alive.
             death = self._death()
             if death is None:
+                release(error)
                 raise
             raise WorkerDied(death) from error
+        except Exception as error:
+            release(error)
+            raise
         if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
