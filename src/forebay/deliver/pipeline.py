@@ -80,8 +80,10 @@ class Pipeline(Configured, Definition):
         concurrency: Any = None,
     ) -> None:
         super().__init__()
-        if enable_checkpointing or checkpoint is not None:
+        if enable_checkpointing:
             not_in_this_version("enable_checkpointing", "leave it out")
+        if checkpoint is not None:
+            not_in_this_version("checkpoint", "leave it out")
         hints = {
             "exec_pipelined": exec_pipelined,
             "exec_async": exec_async,
