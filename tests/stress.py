@@ -339,7 +339,9 @@ def descriptors() -> Iterator[str]:
 
 def segments() -> list[str]:
     """Shared memory of the proxy that is mapped."""
-    return [line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:fore" in line]
+    return [
+        line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:fore" in line
+    ]
 
 
 def play(drawn: Round) -> None:

@@ -329,6 +329,7 @@ def test_errors_tell_index_path_operator_cause_and_place(folder, workers):
     assert (missing.batch, missing.row) == (1, 5)
     assert damaged.path == str(folder / f"{DAMAGED}.png")
     assert damaged.operator == "decoders.image"
+    assert missing.path == str(folder / f"{MISSING}.png")
     assert missing.operator == "io.file.read"
     assert isinstance(missing.cause, FileNotFoundError)
     assert unloadable.operator == "dataset"

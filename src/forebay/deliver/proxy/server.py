@@ -45,7 +45,8 @@ class Server:
             another sample of the batch in its place. A batch of which nothing is left is passed
             over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
             the error is raised.
-        max_errors: how many samples may fail in the server's life.
+        max_errors: how many samples may fail in the server's life; one that fails in every epoch
+            counts each time.
 
     Raises:
         TypeError: `pipeline` is not a Pipeline.
