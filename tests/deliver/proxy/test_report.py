@@ -290,7 +290,9 @@ def test_workers_of_torchs_loader_begin_an_epoch(server):
     for count in (6, 4):
         for batch in itertools.islice(loader, count):
             server.produce_data(batch)
-        found = server._meters._latest.report()  # not asked for: a report would begin it too
+        found = (
+            server.deliveries.meters._latest.report()
+        )  # not asked for: a report would begin it too
         assert found.batches == count
     assert server.report() == found
     assert found.workers == 2

@@ -568,3 +568,40 @@ def test_several_threads_may_use_one_proxy():
             thread.join(BOUND)
             assert not thread.is_alive()
         assert not failures
+
+
+# ── what is seen of it ───────────────────────────────────────────────────────────────────────────
+
+
+def refuse_zeros(data):
+    if not data.any():
+        raise ValueError("zeros")
+    return data
+
+
+@pytest.mark.filterwarnings("ignore:1 samples failed and were skipped")
+def test_a_server_shows_what_it_runs_how_and_with_what_errors():
+    server = Server(calling(refuse_zeros), on_error="skip")
+    shown = repr(server)
+    assert (
+        f"not running inputs=['x'] on_error='skip' errors=0 pipeline={server.pipeline!r}" in shown
+    )
+    with server:
+        assert "Server running inputs" in repr(server)
+        server.produce_data([batch_of(server, 0, 1)])
+        assert "errors=1 " in repr(server)
+    assert "not running" in repr(server)
+
+
+def test_users_see_of_a_server_what_is_theirs():
+    seen = {name for name in dir(Server(twice())) if not name.startswith("_")}
+    theirs = {
+        "pipeline",
+        "proxy",
+        "start_thread",
+        "stop_thread",
+        "produce_data",
+        "report",
+        "errors",
+    }
+    assert seen == {*theirs, "deliveries"}  # which loaders use
