@@ -56,7 +56,7 @@ class DataLoader(Resumable):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.dali_server.start_thread()
         epoch = self._begin()
-        self._meter = self.dali_server.deliveries.meters.begin()
+        self._meter = self.dali_server.deliveries.meters.begin(persistent=self.persistent_workers)
         return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
