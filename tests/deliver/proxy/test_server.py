@@ -478,8 +478,16 @@ def test_ragged_outputs_padded_with_their_lengths():
         assert uniform.lengths.tolist() == [[3], [3]]
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_ragged_outputs_as_a_nested_tensor():
+@pytest.fixture
+def warnings_as_often_as_they_come():
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.usefixtures("warnings_as_often_as_they_come")
+def test_ragged_outputs_as_a_nested_tensor_without_torchs_warning():
     with ragged_server("nested") as server:
         result = server.produce_data(ragged_batch(server))
         assert result.is_nested
