@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +16,9 @@ from forebay.deliver.proxy.report import Meter, Meters
 from forebay.deliver.proxy.rows import parts, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
+from forebay.errors import OperatorError
+
+_SKIPPING = "Server(..., on_error='skip') leaves such samples out and goes on"
 
 
 class Deliveries:
@@ -59,9 +63,14 @@ class Deliveries:
             return found
 
         evaluation = Evaluation(entry, self._ragged)
-        produced = replace(
-            obj, Reference, lambda ref: evaluation.value(ref) if self.owns(ref) else ref
-        )
+        try:
+            produced = replace(
+                obj, Reference, lambda ref: evaluation.value(ref) if self.owns(ref) else ref
+            )
+        except OperatorError as error:
+            if self.failures.on_error == "raise":
+                _suggest_skipping(error, entries)
+            raise
         meter.book(entries, got, perf_counter(), evaluation.recorded)
         return produced
 
@@ -76,3 +85,11 @@ class Deliveries:
         for part in parts(batch, self.owns):
             if not self.desk.entry(part, timeout).wait(max(0.0, end - perf_counter())):
                 raise TimeoutError
+
+
+def _suggest_skipping(error: OperatorError, entries: Iterable[Entry]) -> None:
+    """Note it on the error of a sample, unless all those that it was run with failed too."""
+    runs = [entry.run for entry in entries if entry.run is not None]
+    alone = any(error in run.failures.values() and len(run.failures) < run.size for run in runs)
+    if alone and _SKIPPING not in getattr(error, "__notes__", ()):
+        error.add_note(_SKIPPING)
