@@ -12,7 +12,14 @@ from typing import Any
 import torch.utils.data
 
 from forebay.deliver.proxy.foreign import Delivering, plain
-from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numbered, Numbering
+from forebay.deliver.proxy.numbered import (
+    Collated,
+    Collating,
+    Converting,
+    Naming,
+    Numbered,
+    Numbering,
+)
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
@@ -90,6 +97,7 @@ class DataLoader(Resumable):
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = Numbering(getattr(self, which), self._epoch)
+            view.__dict__["collate_fn"] = Naming(plain(self.collate_fn), dataset)
             if on_error != "raise":
                 collate = Collating if self.batch_sampler is not None else Converting
                 view.__dict__["collate_fn"] = collate(view.collate_fn, on_error)

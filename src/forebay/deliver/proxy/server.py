@@ -42,8 +42,8 @@ class Server:
         on_error: what becomes of a batch in which a sample fails. "raise" raises its error; "skip"
             leaves the sample out, with its labels and everything else of it; "substitute" puts
             another sample of the batch in its place. A batch of which nothing is left is passed
-            over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
-            the error is raised.
+            over by the proxy's DataLoader, which also takes errors of the Dataset so, and samples
+            that are None; without it the error is raised.
         max_errors: how many samples may fail in the server's life; one that fails in every epoch
             counts each time.
 
