@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -275,10 +276,14 @@ class Run:
                     self._raise(self.failures[row])
 
     def _raise(self, error: BaseException) -> NoReturn:
+        # A copy: the traceback of the run's own error would keep all frames that it came through,
+        # and these the run.
+        raised = copy.copy(error) if isinstance(error, ForebayError) else error
+        raised.__cause__ = error.__cause__
         try:
-            raise error
+            raise raised.with_traceback(error.__traceback__)
         finally:  # else the error's traceback, this frame and the run would keep each other alive
-            del error, self
+            del error, raised, self
 
 
 def _takes(row: Sequence[Any], instruction: Instruction) -> bool:
