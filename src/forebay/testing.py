@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,12 @@ import torch
 
 from forebay.batch import Batch, Sample
 from forebay.define.call import check_count, find_argument, find_operator
-from forebay.errors import ArgumentError
+from forebay.define.node import DataNode, Node
+from forebay.deliver.feed import fed_batch
+from forebay.deliver.pipeline import Pipeline
+from forebay.errors import ArgumentError, SourceError
+from forebay.execute.eager import run_now
+from forebay.execute.run import EndOfData, Place
 from forebay.operators._operator import Call, Operator, SampleError, as_outputs
 from forebay.operators._rng import Rng, node_key
 
@@ -87,6 +92,51 @@ def run_operator(
         ]
         columns = [list(column) for column in zip(*rows, strict=True)]
     return columns[0] if len(columns) == 1 else tuple(columns)
+
+
+Inspect = Callable[[str, Sequence[Sample | None]], object]
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    *,
+    inspect: Inspect | None = None,
+    epoch: int = 0,
+    batch: int = 0,
+    **inputs: Any,
+) -> tuple[Batch, ...]:
+    """Run one batch of a pipeline now, operator by operator, in the calling thread.
+
+    So a debugger stops where the work is done, and results between the operators can be looked at.
+    They are what the pipeline itself gives for this place. Its sources give their next batch; where
+    the pipeline itself is does not change otherwise.
+
+    Args:
+        pipeline: the pipeline.
+        inspect: called for each node that is run, with its name and its samples; with the name of
+            each output if there are several. A sample is None if it did not take a node's branch.
+        epoch, batch: the numbers by which random numbers are drawn and sources are asked.
+        inputs: data for sources that are fed by hand, by name.
+
+    Raises:
+        StopIteration: a source has no more data.
+        OperatorError, SourceError: as from `Pipeline.run`; the first operator that fails.
+    """
+    nodes = pipeline.inputs()
+    for name in {*nodes, *inputs}:
+        if name not in nodes or name not in inputs:
+            raise SourceError(f"inputs are {sorted(nodes)}, but got data for {sorted(inputs)}")
+    size = pipeline.max_batch_size
+    fed = {nodes[k]: fed_batch(k, nodes[k], data, None, size) for k, data in inputs.items()}
+
+    def show(node: Node, number: int, samples: Sequence[Sample | None]) -> None:
+        if inspect is not None:
+            inspect(DataNode(node, number).name, samples)
+
+    try:
+        return run_now(pipeline.plan, Place(epoch, batch), fed, size, show)
+    except EndOfData:
+        raise StopIteration("a source has no more data") from None
 
 
 def _check(op: Operator, inputs: Sequence[Any], device: str, per_sample: Mapping[str, Any]) -> None:

@@ -53,7 +53,7 @@ def pipeline_def(
     """
     if debug:
         not_in_this_version(
-            "pipeline_def(debug=True)", "forebay.testing.run_operator runs one operator at once"
+            "pipeline_def(debug=True)", "forebay.testing.run_pipeline runs one batch at once"
         )
     if fn is None:
         return functools.partial(
