@@ -438,3 +438,33 @@ def test_random_numbers_do_not_depend_on_an_epoch_that_was_left():
 
 def test_runs_without_a_seed_differ():
     assert draws(1, seed=None) != draws(1, seed=None)
+
+
+# ── tensors beside the references ────────────────────────────────────────────────────────────────
+
+
+class Beside(Numbers):
+    """A tensor twice in a sample, and an array."""
+
+    def __getitem__(self, index):
+        own = torch.full((2,), index)
+        return self.proxy(row(index)), {"a": own, "b": own}, np.full(2, index), index
+
+
+def keep_own(samples):
+    refs, own, arrays, labels = zip(*samples, strict=True)
+    return default_collate(list(refs)), own, arrays, torch.tensor(labels)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tensors_of_a_sample_arrive_in_memory_of_their_own(server, workers):
+    for data, own, arrays, labels in load(
+        server, Beside(server.proxy), collate_fn=keep_own, num_workers=workers
+    ):
+        assert check((data, labels)) == labels.tolist()
+        for label, tensors, array in zip(labels.tolist(), own, arrays, strict=True):
+            assert type(tensors) is dict
+            assert tensors["a"] is tensors["b"]
+            assert tensors["a"].tolist() == array.tolist() == [label, label]
+            assert not tensors["a"].is_shared()
+        assert not labels.is_shared()

@@ -17,6 +17,7 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 
@@ -152,6 +153,8 @@ class _Producer:
         except Exception as error:
             release(error)
             raise
+        if hasattr(self._batches, "_workers"):
+            batch = unshared(batch)
         if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
