@@ -19,6 +19,7 @@ from forebay.compile.plan import Plan, SourceSlots
 from forebay.define.node import Node
 from forebay.errors import SourceError
 from forebay.execute.channel import Channel, Closed
+from forebay.execute.kept import kept
 from forebay.execute.memory import Slabs
 from forebay.execute.pool import Pool
 from forebay.execute.run import EndOfData, Place, Run
@@ -128,7 +129,7 @@ class Executor:
             size = _common_size([len(batch) for batch in columns.values()] or [self._batch_size])
             run.begin(columns, size, self._slabs)
         except BaseException as error:  # whatever the user's source raises belongs to this run
-            run.error = error
+            run.error = kept(error)
 
     def _read_one(self, slots: SourceSlots, run: Run) -> Sequence[Batch]:
         assert slots.source is not None

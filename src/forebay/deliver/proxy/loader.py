@@ -20,6 +20,7 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.errors import ArgumentError, WorkerDied
+from forebay.execute.kept import forgetful
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -83,6 +84,7 @@ class _Producer:
     def __iter__(self) -> _Producer:
         return self
 
+    @forgetful
     def __next__(self) -> Any:
         while True:
             with contextlib.suppress(NoGoodRowError):  # such a batch is passed over
