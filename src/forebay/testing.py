@@ -16,7 +16,7 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.errors import ArgumentError, SourceError
 from forebay.execute.eager import run_now
 from forebay.execute.run import EndOfData, Place
-from forebay.operators._operator import Call, Operator, SampleError, as_outputs
+from forebay.operators._operator import Call, Operator, SamplesFailedError, as_outputs
 from forebay.operators._rng import Rng, node_key
 
 Data = np.ndarray[Any, Any] | torch.Tensor | Sample | float
@@ -75,8 +75,8 @@ def run_operator(
         given_batches = [Batch(b) for b in batches], [Batch(v) for v in values]
         try:
             result = call.run(*given_batches, Rng(seed), None, size)
-        except SampleError as error:
-            raise error.cause from None
+        except SamplesFailedError as error:
+            raise next(iter(error.causes.values())) from None
         columns = [batch.samples for batch in as_outputs(result)]  # type: ignore[union-attr]
     else:
         rows = [

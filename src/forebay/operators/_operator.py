@@ -33,18 +33,18 @@ registry: dict[str, Operator] = {}
 """All operators by dotted name, aliases among them."""
 
 
-class SampleError(Exception):
-    """What an operator over batches raises where one sample is to blame.
+class SamplesFailedError(Exception):
+    """What an operator over batches raises where single samples are to blame.
 
     Attributes:
-        position: of the sample in the operator's inputs.
-        cause: what went wrong.
+        causes: position of a sample in the operator's inputs → what went wrong with it.
+        results: what the operator returns for the others.
     """
 
-    def __init__(self, position: int, cause: Exception) -> None:
-        super().__init__(position)
-        self.position = position
-        self.cause = cause
+    def __init__(self, causes: Mapping[int, Exception], results: tuple[Batch, ...]) -> None:
+        super().__init__(causes)
+        self.causes = causes
+        self.results = results
 
 
 class Operator:

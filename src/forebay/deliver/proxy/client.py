@@ -349,10 +349,10 @@ class Proxy:
             if name in kwargs and name in given
         ]
         given |= kwargs
-        errors += [f"missing a required argument: '{name}'" for name in names if name not in given]
         errors += [
             f"got an unexpected keyword argument '{name}'" for name in given if name not in names
         ]
+        errors += [f"missing a required argument: '{name}'" for name in names if name not in given]
         if errors:
             expected = f"proxy({', '.join(names)})"
             raise RequestRefused(f"Expected signature is: {expected}, error: {errors[0]}")

@@ -20,6 +20,7 @@ from forebay.deliver.proxy.state import Epoch, Resumable
 from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
+from forebay.execute.kept import forgetful
 
 
 class DataLoader(Resumable):
@@ -109,6 +110,7 @@ class _Producer:
     def __iter__(self) -> _Producer:
         return self
 
+    @forgetful
     def __next__(self) -> Any:
         while True:
             with contextlib.suppress(NoGoodRowError):  # such a batch is passed over

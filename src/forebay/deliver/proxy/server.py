@@ -14,7 +14,6 @@ from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
-from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.failures import BadSample, Failures, OnError
 from forebay.deliver.proxy.protocol import Submit
@@ -25,6 +24,7 @@ from forebay.deliver.proxy.rows import NoGoodRowError, parts, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
+from forebay.execute.kept import forgetful, fresh
 from forebay.execute.scope import Scope, close_after
 
 
@@ -45,7 +45,8 @@ class Server:
             another sample of the batch in its place. A batch of which nothing is left is passed
             over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
             the error is raised.
-        max_errors: how many samples may fail in the server's life.
+        max_errors: how many samples may fail in the server's life; one that fails in every epoch
+            counts each time.
 
     Raises:
         TypeError: `pipeline` is not a Pipeline.
@@ -151,6 +152,7 @@ class Server:
         """Number new epochs as if so many had begun; of calls in a row the highest counts."""
         self._desk.go_on(begun)
 
+    @forgetful
     def produce_data(self, obj: Any) -> Any:
         """The same structure with data in the place of references.
 
@@ -182,7 +184,7 @@ class Server:
         except NoGoodRowError as error:
             first = error.first
         assert first is not None
-        raise first
+        raise fresh(first)
 
     def report(self) -> Report:
         """Where the time of the epoch that was begun last went, and which stage limits.
@@ -224,18 +226,9 @@ class Server:
         return ref.server == self._desk.name
 
     def _evaluate(self, obj: Any, meter: Meter | Meters, got: float) -> Any:
-        entries: dict[Entry, None] = {}
-
-        def entry(part: Part) -> Entry:
-            found = self._desk.entry(part)
-            entries[found] = None
-            return found
-
-        evaluation = Evaluation(entry, self._ragged)
-        produced = replace(
-            obj, Reference, lambda ref: evaluation.value(ref) if self._owns(ref) else ref
-        )
-        meter.book(entries, got, perf_counter(), evaluation.recorded)
+        evaluation = Evaluation(self._desk.entry, self._owns, self._ragged)
+        produced = replace(obj, Reference, evaluation.own_value)
+        meter.book(evaluation.entries, got, perf_counter(), evaluation.recorded)
         return produced
 
 
