@@ -65,4 +65,7 @@ class _Failed(ExceptionWrapper):
         self._error = error
 
     def reraise(self) -> NoReturn:
-        raise self._error
+        try:
+            raise self._error
+        finally:  # else the error's traceback and this frame would keep each other alive
+            del self._error, self

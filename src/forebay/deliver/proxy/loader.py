@@ -17,7 +17,7 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
-from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
+from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 from forebay.execute.kept import forgetful
 
@@ -148,12 +148,8 @@ class _Producer:
             # Dataset's own errors of these classes come here too, with all workers alive.
             death = self._death()
             if death is None:
-                release(error)
                 raise
             raise WorkerDied(death) from error
-        except Exception as error:
-            release(error)
-            raise
         if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
