@@ -73,6 +73,7 @@ def main() -> None:
     args = parser.parse_args()
     dist.init_process_group(args.backend)
     rank = dist.get_rank()
+    torch.manual_seed(1)
 
     # Another seed for each process: they must not draw the same crops.
     pipe = pipeline(batch_size=args.batch_size, num_threads=2, seed=1 + rank)

@@ -12,7 +12,7 @@ import numpy as np
 
 import forebay
 
-from oracle import to_dali
+from oracle import deprecations_hidden, to_dali
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def read(
     )
     if library is not forebay:
         arguments = {name: to_dali(value) for name, value in arguments.items()}
-    with pipe:
+    with pipe, deprecations_hidden():
         function = functools.reduce(getattr, operator.split("."), library.fn)
         outputs = function(name="reader", **arguments)
         outputs = list(outputs.values()) if isinstance(outputs, dict) else outputs

@@ -31,7 +31,7 @@ NAMES = {
         "DALIOutputBatchRef",
         "DALIOutputSampleRef",
     ],
-    "forebay.testing": ["run_operator"],
+    "forebay.testing": ["run_operator", "run_pipeline"],
 }
 
 

@@ -9,8 +9,19 @@ A layer imports only from layers to its left (tests/test_layers.py):
 
 from forebay import errors, fn, math, ops, types
 from forebay.define.node import DataNode
+from forebay.define.rewrite import do_not_convert
 from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.pipeline_def import pipeline_def
 
 __version__ = "0.1.0"
-__all__ = ["DataNode", "Pipeline", "errors", "fn", "math", "ops", "pipeline_def", "types"]
+__all__ = [
+    "DataNode",
+    "Pipeline",
+    "do_not_convert",
+    "errors",
+    "fn",
+    "math",
+    "ops",
+    "pipeline_def",
+    "types",
+]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from forebay.define.call import write_node
+from forebay.define.call import write_arithmetic
 from forebay.define.node import DataNode
 
 
 def _unary(name: str) -> Callable[[Any], DataNode]:
     def function(value: Any) -> DataNode:
-        node: DataNode = write_node("arithmetic", (value,), {"operation": name})
-        return node
+        return write_arithmetic(name, value)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} of every element."
@@ -21,8 +20,7 @@ def _unary(name: str) -> Callable[[Any], DataNode]:
 
 def _binary(name: str) -> Callable[[Any, Any], DataNode]:
     def function(left: Any, right: Any) -> DataNode:
-        node: DataNode = write_node("arithmetic", (left, right), {"operation": name})
-        return node
+        return write_arithmetic(name, left, right)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} of every pair of elements, with broadcasting."
@@ -61,5 +59,4 @@ max = _binary("max")
 
 def clamp(value: Any, low: Any, high: Any) -> DataNode:
     """Every element, or the bound that it exceeds."""
-    node: DataNode = write_node("arithmetic", (value, low, high), {"operation": "clamp"})
-    return node
+    return write_arithmetic("clamp", value, low, high)

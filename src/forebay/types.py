@@ -7,9 +7,9 @@ half are the words that operator signatures use: ``PerSample[float]``, ``Ints``,
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -126,7 +126,9 @@ _FROM: dict[Any, DALIDataType] = {
 def data_type(dtype: int | np.dtype[Any] | torch.dtype | type) -> DALIDataType:
     """The DALIDataType of its number, or of a numpy or torch dtype; else raises ArgumentError."""
     if isinstance(dtype, int):
-        return DALIDataType(dtype)
+        if dtype in set(DALIDataType):
+            return DALIDataType(dtype)
+        raise ArgumentError(f"{dtype} is not the number of an element type")
     found = _FROM.get(dtype)
     if found is None and not isinstance(dtype, torch.dtype):
         try:
@@ -193,68 +195,148 @@ class BatchInfo:
     epoch_idx: int
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A value that is the same in every sample, and its element type.
+@dataclass(frozen=True, init=False)
+class ScalarConstant:
+    """One number that is the same in every sample, and its element type.
 
-    Python numbers are int32, float32 or bool, as in DALI; ``Constant(1).uint8()`` and its siblings
-    change that. Arrays of int64 become int32, of uint64 uint32 and of float64 float32; tensors,
-    numpy's scalars and arrays without axes keep their type. Nested lists are refused (use a numpy
-    array). `shape` repeats or reshapes the value. A given `dtype` rounds and saturates; a single
-    float is truncated, as by ``int``.
+    Python numbers are int32, float32 or bool, as in DALI; numpy's scalars, arrays and tensors
+    without axes keep their type. ``types.Constant(1).uint8()`` and its siblings change the type:
+    integers are cut off as by ``int``, and bools are the number's truth.
 
-    Where it is used, ArgumentError is raised for a value that is neither number, flat list nor
-    array, for integers that do not fit their type if no `dtype` is given, and for a shape or layout
-    that does not fit.
+    In arithmetic with nodes an integer must fit its type; by itself it is clamped to the type's
+    range, but refused by int32, which is the type if nothing is said.
+
+    Raises:
+        ArgumentError: `value` is not a number, or one that the type cannot have.
     """
 
-    value: Any
-    dtype: DALIDataType | None = None
-    shape: Sequence[int] | None = None
-    layout: str | None = None
-    device: str | None = None
+    value: bool | int | float
+    dtype: DALIDataType
+    shape: ClassVar[Sequence[int]] = ()
 
-    def _as(self, dtype: DALIDataType) -> Constant:
-        return Constant(self.value, dtype, self.shape, self.layout, self.device)
+    def __init__(self, value: Any, dtype: DALIDataType | None = None) -> None:
+        number, own = _number(value)
+        kept = own if dtype is None else data_type(dtype)
+        kind = {"b": bool, "f": float}.get(kept.numpy.kind, int)
+        try:
+            object.__setattr__(self, "value", kind(number))
+        except (ValueError, OverflowError):  # NaN and infinity
+            raise ArgumentError(f"{number!r} cannot be {kept.name}") from None
+        object.__setattr__(self, "dtype", kept)
 
-    def bool(self) -> Constant:
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def _as(self, dtype: DALIDataType) -> ScalarConstant:
+        return ScalarConstant(self.value, dtype)
+
+    def bool(self) -> ScalarConstant:
         return self._as(BOOL)
 
-    def int8(self) -> Constant:
+    def int8(self) -> ScalarConstant:
         return self._as(INT8)
 
-    def int16(self) -> Constant:
+    def int16(self) -> ScalarConstant:
         return self._as(INT16)
 
-    def int32(self) -> Constant:
+    def int32(self) -> ScalarConstant:
         return self._as(INT32)
 
-    def int64(self) -> Constant:
+    def int64(self) -> ScalarConstant:
         return self._as(INT64)
 
-    def uint8(self) -> Constant:
+    def uint8(self) -> ScalarConstant:
         return self._as(UINT8)
 
-    def uint16(self) -> Constant:
+    def uint16(self) -> ScalarConstant:
         return self._as(UINT16)
 
-    def uint32(self) -> Constant:
+    def uint32(self) -> ScalarConstant:
         return self._as(UINT32)
 
-    def uint64(self) -> Constant:
+    def uint64(self) -> ScalarConstant:
         return self._as(UINT64)
 
-    def float16(self) -> Constant:
+    def float16(self) -> ScalarConstant:
         return self._as(FLOAT16)
 
-    def float32(self) -> Constant:
+    def float32(self) -> ScalarConstant:
         return self._as(FLOAT)
 
-    def float64(self) -> Constant:
+    def float64(self) -> ScalarConstant:
         return self._as(FLOAT64)
 
 
-ScalarConstant = Constant
+def _number(value: Any) -> tuple[Any, DALIDataType]:
+    """A single number as Python has it, and its element type."""
+    if not is_number(value):
+        raise ArgumentError(f"a constant takes numbers, but got {value!r} ({type(value).__name__})")
+    if isinstance(value, np.generic | np.ndarray | torch.Tensor):
+        return value.item(), data_type(value.dtype)
+    return value, next(d for k, d in _OF_NUMBERS.items() if isinstance(value, k))
+
+
+_OF_NUMBERS = {bool: BOOL, int: INT32, float: FLOAT}
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a single number: Python's, numpy's, or an array or tensor without axes."""
+    if isinstance(value, np.generic | np.ndarray):
+        return not value.ndim and value.dtype.kind in "biuf"
+    return isinstance(value, int | float) or (isinstance(value, torch.Tensor) and not value.ndim)
+
+
+_write_constant: Callable[..., Any]
+
+
+def writes_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register what writes the node of a constant; it is in define, right of this file."""
+    global _write_constant
+    _write_constant = function
+    return function
+
+
+def Constant(  # noqa: N802 - DALI's name
+    value: Any,
+    dtype: DALIDataType | None = None,
+    shape: int | Sequence[int] | None = None,
+    layout: str | None = None,
+    device: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """A value that is the same in every sample.
+
+    Args:
+        value: a number, a flat list of numbers, an array or a tensor. Nested lists are refused:
+            make an array of them.
+        dtype: the element type. Numbers are rounded half away from zero and clamped to its range;
+            a ScalarConstant's are cut off. By default integers are int32, floats float32 and bools
+            bool; of arrays, int64 becomes int32, uint64 uint32 and float64 float32; tensors keep
+            their type.
+        shape: repeats a single number, or reshapes the value.
+        layout: a letter for each axis.
+        device: where the data is, "cpu" or "gpu".
+        arguments: those that every operator has, such as `name`.
+
+    Returns:
+        A `ScalarConstant` for a single number of which nothing but the type is said (shapes ``()``
+        and ``(1,)`` are taken so too, as in DALI); else a node.
+
+    Raises:
+        ArgumentError: `value` is neither number, flat list nor array; integers do not fit their
+            type and no `dtype` is given; a shape or layout does not fit; an argument is unknown.
+    """
+    if not arguments and layout is None and device is None and is_number(value):
+        extents = () if shape is None else tuple(np.atleast_1d(shape))
+        if extents in ((), (1,)):
+            return ScalarConstant(value, dtype)
+    return _write_constant(value, dtype, shape, layout, device, arguments)
 
 
 # ── words of operator signatures ──────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import forebay
-from forebay import Pipeline, fn, types
+from forebay import Pipeline, fn
 from forebay.errors import ArgumentError, NodeUseError, OperatorError
 from graphs import check_graph, run_graph
 
@@ -178,104 +178,6 @@ def test_math_has_all_functions_that_dalis_has():
 
     names = {n for n in dir(dali.math) if not n.startswith("_") and callable(getattr(dali.math, n))}
     assert not {name for name in names if not hasattr(forebay.math, name)}
-
-
-# ── constants ─────────────────────────────────────────────────────────────────────────────────────
-
-DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
-DTYPES += ["float16", "float32"]
-
-
-@pytest.mark.dali
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_constant_of_each_type_is_what_dalis_is(dtype):
-    def write(_fn, types, _math):
-        cast = operator.methodcaller(dtype)
-        numbers = tuple(cast(types.Constant(value)) for value in (0, 3, 300, -1, 2.7, True))
-        number = getattr(types, {"float32": "FLOAT"}.get(dtype, dtype.upper()))
-        arrays = ([1, 2, 300], [2.5, -1.5, 0.4], np.arange(3), np.float32([1e9, -2.5]))
-        return *numbers, *(types.Constant(value, dtype=number) for value in arrays)
-
-    check_graph(write)
-
-
-@pytest.mark.dali
-def test_constants_without_a_type_are_what_dalis_are():
-    def write(_fn, types, _math):
-        arrays = [np.ones((2, 3), d) for d in (*DTYPES[:-2], "float16", "float32", "float64")]
-        listed = [1, 1.5, True, [1, 2], (1.5, 2), [True, False], [True, 2], [], [2.5]]
-        scalars = [np.int64(3), np.float32(3), np.array(7), np.uint8(4)]
-        return tuple(types.Constant(v) for v in [*arrays, *listed, *scalars])
-
-    check_graph(write)
-
-
-@pytest.mark.dali
-def test_shapes_and_layouts_of_constants_are_what_dalis_are():
-    def write(_fn, types, _math):
-        return (
-            types.Constant(3, shape=[2, 3], layout="HW"),
-            types.Constant(2.7, dtype=types.UINT8, shape=[2]),
-            types.Constant([5], shape=[2, 2]),
-            types.Constant(np.arange(6), shape=[2, 3], layout="AB"),
-            types.Constant([1, 2], dtype=types.FLOAT, layout="C"),
-            np.arange(12).reshape(3, 4)[::2, ::-1],
-        )
-
-    check_graph(write)
-
-
-@pytest.mark.dali
-def test_constants_are_inputs_and_arguments_as_in_dali():
-    def write(fn, types, _math, x):
-        return (
-            fn.copy([1, 2, 3]),
-            fn.copy(3),
-            fn.stack(x, types.Constant(1).uint8() + x),
-            fn.cast(x, dtype=types.Constant(9)),
-            fn.slice(x, start=np.array([1]), shape=np.int64(1), axes=np.array([1])),
-            fn.cast(2.5, dtype=types.INT32),
-        )
-
-    check_graph(write, BYTES)
-
-
-def test_big_endian_constants_are_read_right():
-    (got,) = ours(lambda f, t, m: np.arange(3, dtype=">i2"))
-    assert got.arrays[0].tolist() == [0, 1, 2]
-
-
-def test_a_constant_does_not_follow_its_array():
-    array = np.zeros(3, np.uint8)
-
-    def write(_fn, _types, _math):
-        kept = _fn.copy(array)
-        array[:] = 9
-        return kept
-
-    assert ours(write)[0].arrays[0].tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("value", "arguments", "text"),
-    [
-        ([[1], [2]], {}, "nested lists"),
-        ("abc", {}, "takes numbers"),
-        (None, {}, "takes numbers"),
-        (2**31, {}, "does not fit int32.*dtype=types.INT64"),
-        ([1, -(2**31) - 1], {}, "does not fit int32"),
-        (np.array([2**40]), {}, "does not fit int32"),
-        (np.array([2**40], np.uint64), {}, "does not fit uint32"),
-        ([1, 2, 3], {"shape": [2, 2]}, "3 numbers do not fill"),
-        ([1, 2, 3], {"layout": "HW"}, "layout 'HW' has not 1 axes"),
-        (1, {"layout": "C"}, "layout 'C' has not 0 axes"),
-        (1, {"dtype": "uint9"}, "uint9"),
-    ],
-    ids=str,
-)
-def test_a_constant_that_cannot_be_is_refused_at_its_use(value, arguments, text):
-    with pytest.raises(ArgumentError, match=text):
-        node() + types.Constant(value, **arguments)
 
 
 # ── indexing ──────────────────────────────────────────────────────────────────────────────────────

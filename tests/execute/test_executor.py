@@ -20,6 +20,13 @@ def forebay_threads():
     return [t for t in threading.enumerate() if t.name.startswith("forebay")]
 
 
+def collect():
+    """Collect garbage, and wait for the threads of what was found."""
+    gc.collect()
+    for thread in forebay_threads():
+        thread.join(60)
+
+
 def counting(batches, size=4):
     return [[np.full((3,), b * size + i, np.int32) for i in range(size)] for b in range(batches)]
 
@@ -193,7 +200,7 @@ def test_threads_end_when_the_pipeline_is_closed_or_dropped():
     assert not forebay_threads()
     assert pipe.run()
     del pipe
-    gc.collect()
+    collect()
     assert not forebay_threads()
 
 
@@ -249,7 +256,7 @@ def test_random_starts_failures_and_ends_leave_nothing(seed):
     if rng.random() < 0.5:
         pipe.close()
     del pipe
-    gc.collect()
+    collect()
     assert not forebay_threads()
 
 

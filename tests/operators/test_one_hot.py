@@ -60,7 +60,7 @@ def test_what_is_not_a_number_is_no_class():
 
 @pytest.mark.parametrize("dtype", ["bool", "float16"])
 def test_class_numbers_of_other_types_are_refused(dtype):
-    with pytest.raises(ValueError, match="are not supported"):
+    with pytest.raises(ValueError, match="but got"):
         run_operator("one_hot", [np.ones(2, dtype)], num_classes=2)
 
 

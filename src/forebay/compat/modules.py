@@ -32,6 +32,7 @@ _MODULES: dict[str, str | dict[str, str]] = {
     "pipeline": {
         "Pipeline": "forebay.Pipeline",
         "pipeline_def": "forebay.pipeline_def",
+        "do_not_convert": "forebay.do_not_convert",
         "DataNode": "forebay.DataNode",
     },
     "pipeline.experimental": {"pipeline_def": "forebay.pipeline_def"},

@@ -123,7 +123,7 @@ def _phases(nodes: Sequence[Node]) -> list[_DraftPhase]:
     for node in nodes:
         kind = _kind(node)
         first = 0
-        for needed in (i.node for i in (*node.inputs, *node.varying.values())):
+        for needed in (used.node for used in node.needs):
             if needed in place:  # sources and constants are there from the start
                 at = place[needed]
                 together = kind == "samples" and phases[at].kind == "samples"
@@ -174,7 +174,7 @@ def _last_uses(
     last: dict[int, Node] = {}
     for stage in stages:
         for node in (*stage.ordered, *(n for phase in stage.phases for n in phase.nodes)):
-            for used in (*node.inputs, *node.varying.values()):
+            for used in node.needs:
                 last[slots[used.node, used.index]] = node
             if (node, TICKET) in slots:
                 last[slots[node, TICKET]] = node
@@ -225,6 +225,7 @@ class _Maker:
             call=call,
             inputs=inputs,
             values=tuple(self._slots[v.node, v.index] for v in node.varying.values()),
+            guards=tuple((self._slots[p.node, p.index], value) for p, value in node.guards),
             outputs=self._outputs(node),
             frees=tuple(self._frees.get(node, ())),
             key=self._keys.get(node, 0),

@@ -20,6 +20,7 @@ class Instruction:
         call: the operator with its constants, or what loads a source's sample.
         inputs: slots of the positional inputs.
         values: slots of the arguments that vary by sample.
+        guards: slots of bools and the values that they must have; else the row is passed over.
         outputs: slots for the results.
         frees: slots that nothing reads afterwards, so that memory is given back at once.
         key: of the random numbers.
@@ -30,6 +31,7 @@ class Instruction:
     call: Call | Loading
     inputs: tuple[int, ...]
     values: tuple[int, ...]
+    guards: tuple[tuple[int, bool], ...]
     outputs: tuple[int, ...]
     frees: tuple[int, ...]
     key: int

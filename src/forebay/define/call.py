@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from forebay.define.constant import constant_array
+from forebay.define.constant import check_fits, constant_array, scalar_array
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import (
@@ -21,8 +21,8 @@ from forebay.errors import (
     UnknownOperatorError,
 )
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import Argument, suggestion
-from forebay.types import Constant
+from forebay.operators._schema import Argument, Schema, suggestion
+from forebay.types import DALIDataType, ScalarConstant, is_number, writes_constants
 
 GENERIC = {
     "name": "the node's name, unique within the pipeline",
@@ -56,7 +56,7 @@ def write_node(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -
 
     Args:
         name: the operator's name.
-        inputs: nodes, or values that are the same for all samples (numbers, arrays, Constants). If
+        inputs: nodes, or values that are the same for all samples (numbers, arrays, constants). If
             an input is a list of nodes, the operator is called once for each.
         arguments: keyword arguments, the generic ones included.
 
@@ -92,11 +92,7 @@ def _for_each(name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) ->
 
 
 def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Node:
-    schema = operator.schema
-    if not schema.min_inputs <= len(inputs) <= schema.max_inputs:
-        least, most = schema.min_inputs, schema.max_inputs
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise ArgumentError(f"takes {wanted} inputs, but got {len(inputs)}")
+    check_count(operator.schema, len(inputs))
     given = {k: v for k, v in arguments.items() if v is not None}
     generic = {k: given.pop(k) for k in GENERIC if k in given}
     if "seed" in generic and not operator.uses_rng:
@@ -114,7 +110,16 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
         name=generic.get("name"),
         seed=None if generic.get("seed", -1) == -1 else builtin_operator.index(generic["seed"]),
         preserve=bool(generic.get("preserve", False)),
+        guards=() if operator.schema.level == "source" else _guards.get(),
     )
+
+
+def check_count(schema: Schema, count: int) -> None:
+    """Raise ArgumentError if an operator does not take so many inputs."""
+    least, most = schema.min_inputs, schema.max_inputs
+    if not least <= count <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise ArgumentError(f"takes {wanted} inputs, but got {count}")
 
 
 def _arguments(
@@ -151,6 +156,20 @@ def default_device(device: str | None) -> Iterator[None]:
         _default_device.reset(token)
 
 
+Guard = tuple[DataNode, bool]
+_guards: ContextVar[tuple[Guard, ...]] = ContextVar("guards", default=())
+
+
+@contextmanager
+def guarded(predicate: DataNode, value: bool) -> Iterator[None]:
+    """Nodes written meanwhile run for the samples for which the predicate has this value."""
+    token = _guards.set((*_guards.get(), (predicate, value)))
+    try:
+        yield
+    finally:
+        _guards.reset(token)
+
+
 def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) -> str:
     default = _default_device.get()
     if device is None and default in operator.devices:
@@ -165,19 +184,50 @@ def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) 
     return device
 
 
+def write_arithmetic(operation: str, *operands: Any) -> DataNode:
+    """Write one operation on numbers. Raises ArgumentError, also for a constant out of range."""
+    for operand in operands:
+        if isinstance(operand, ScalarConstant):
+            check_fits(operand)
+    node: DataNode = write_node("arithmetic", operands, {"operation": operation})
+    return node
+
+
 def as_node(value: Any) -> DataNode:
     """`value` if it is a node; else a node of the constant that it is. Raises ArgumentError."""
     if isinstance(value, DataNode):
         return value
-    if not isinstance(value, Constant):
-        if not isinstance(
-            value, int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
-        ):
-            raise ArgumentError(
-                f"an input is a node, a number or an array, but got {value!r} "
-                f"({type(value).__name__})"
-            )
-        value = Constant(value)
-    array = constant_array(value)
-    node: DataNode = write_node("literal", (), {"value": array, "layout": value.layout})
+    if not isinstance(
+        value, ScalarConstant | int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
+    ):
+        raise ArgumentError(
+            f"an input is a node, a number or an array, but got {value!r} ({type(value).__name__})"
+        )
+    if is_number(value):
+        value = ScalarConstant(value)
+    if isinstance(value, ScalarConstant):
+        return _literal(scalar_array(value))
+    return _literal(constant_array(value))
+
+
+@writes_constants
+def write_constant(
+    value: Any,
+    dtype: DALIDataType | None,
+    shape: Sequence[int] | None,
+    layout: str | None,
+    device: str | None,
+    arguments: Mapping[str, Any],
+) -> DataNode:
+    """Write the node of a constant. See `types.Constant`."""
+    for name in arguments:
+        if name not in GENERIC:
+            near = suggestion(name, ["dtype", "shape", "layout", *GENERIC])
+            raise UnknownArgumentError(f"types.Constant has no argument '{name}'{near}")
+    array = constant_array(value, dtype, shape, layout)
+    return _literal(array, layout=layout, device=device, **arguments)
+
+
+def _literal(array: np.ndarray[Any, Any], **arguments: Any) -> DataNode:
+    node: DataNode = write_node("literal", (), {"value": array, **arguments})
     return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,14 @@ import torch
 from forebay.errors import ArgumentError
 from forebay.operators._convert import saturate_cast
 from forebay.types import (
-    BOOL,
     FLOAT,
     FLOAT64,
     INT32,
     INT64,
     UINT32,
     UINT64,
-    Constant,
     DALIDataType,
+    ScalarConstant,
     data_type,
 )
 
@@ -26,50 +26,66 @@ Array = np.ndarray[Any, Any]
 _NARROW = {INT64: INT32, UINT64: UINT32, FLOAT64: FLOAT}
 
 
-def constant_array(constant: Constant) -> Array:
-    """The array that every sample has. Raises ArgumentError, see `Constant`."""
-    value = constant.value
+def constant_array(
+    value: Any,
+    dtype: DALIDataType | None = None,
+    shape: int | Sequence[int] | None = None,
+    layout: str | None = None,
+) -> Array:
+    """The array that every sample has. Raises ArgumentError, see `types.Constant`."""
     if isinstance(value, list | tuple) and any(isinstance(v, list | tuple) for v in value):
         raise ArgumentError("Constant takes a number, a flat list or an array, not nested lists")
     data = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
     array = np.array(data)  # a copy
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(f"Constant takes numbers, but got {value!r}")
+        raise ArgumentError(f"Constant takes numbers, but got {value!r} ({type(value).__name__})")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if constant.dtype is None:
+    if dtype is None:
         array = array.astype(_default_type(value, array).numpy)
     else:
-        array = _converted(array, data_type(constant.dtype), alone=constant.shape is None)
-    if constant.shape is not None:
-        array = _shaped(array, tuple(constant.shape))
-    if constant.layout and len(constant.layout) != array.ndim:
-        raise ArgumentError(f"the layout {constant.layout!r} has not {array.ndim} axes")
+        array = saturate_cast(array, data_type(dtype))
+    if shape is not None:
+        array = _shaped(array, tuple(np.atleast_1d(shape).tolist()))
+    if layout and len(layout) != array.ndim:
+        raise ArgumentError(f"the layout {layout!r} has not {array.ndim} axes")
     return array
+
+
+def scalar_array(constant: ScalarConstant) -> Array:
+    """The array without axes that a single number is. Raises ArgumentError, see its class."""
+    dtype = constant.dtype.numpy
+    if dtype.kind not in "iu":
+        return saturate_cast(np.asarray(constant.value), constant.dtype)
+    if dtype == np.int32:  # perhaps only because nothing was said
+        check_fits(constant)
+    limits = np.iinfo(dtype)
+    return np.asarray(min(max(constant.value, limits.min), limits.max), dtype)
+
+
+def check_fits(constant: ScalarConstant) -> None:
+    """Raise ArgumentError if an integer does not fit its type."""
+    dtype = constant.dtype.numpy
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= constant.value <= np.iinfo(dtype).max:
+        raise ArgumentError(_misfit(constant.value, dtype))
+
+
+def _misfit(value: Any, dtype: np.dtype[Any], wide: DALIDataType = INT64) -> str:
+    return (
+        f"the integer constant {value!r} does not fit {dtype}; say its type: "
+        f"types.Constant({value!r}, dtype=types.{wide.name})"
+    )
 
 
 def _default_type(value: Any, array: Array) -> DALIDataType:
     own = data_type(array.dtype)
-    if isinstance(value, torch.Tensor | np.generic) or (
-        isinstance(value, np.ndarray) and not array.ndim
-    ):
+    if isinstance(value, torch.Tensor):
         return own
     narrow = _NARROW.get(own, own)
     if narrow.numpy.kind in "iu" and array.size:
         limits = np.iinfo(narrow.numpy)
         if not limits.min <= array.min() <= array.max() <= limits.max:
-            raise ArgumentError(
-                f"the integer constant {value!r} does not fit {narrow.numpy}; say its type: "
-                f"types.Constant({value!r}, dtype=types.{own.name})"
-            )
+            raise ArgumentError(_misfit(value, narrow.numpy, own))
     return narrow
-
-
-def _converted(array: Array, dtype: DALIDataType, *, alone: bool) -> Array:
-    if alone and not array.ndim and array.dtype.kind == "f" and dtype.numpy.kind in "iu":
-        array = np.trunc(array)  # a single number becomes an integer as by `int`
-    if alone and not array.ndim and dtype is BOOL:
-        return np.asarray(array != 0)
-    return saturate_cast(array, dtype)
 
 
 def _shaped(array: Array, shape: tuple[int, ...]) -> Array:

@@ -61,9 +61,15 @@ class Definition:
                 f"or stack them with fn.stack"
             )
         try:
-            return as_node(output)
+            node = as_node(output)
         except ArgumentError as error:
             raise GraphError(f"output {index} of the pipeline: {error}") from None
+        if node.node.guards:
+            raise GraphError(
+                f"output {index} of the pipeline is made at {node.node.origin} in a branch of an "
+                f"`if`: assign it to a variable in both branches"
+            )
+        return node
 
     def add_sink(self, node: DataNode) -> None:
         """Keep a node although no output needs it."""

@@ -13,7 +13,7 @@ from forebay.define.origin import Origin
 from forebay.errors import NodeUseError
 from forebay.operators._operator import Operator
 from forebay.operators._source import Source
-from forebay.types import INT64, DALIDataType
+from forebay.types import INT64, DALIDataType, ScalarConstant
 
 _serial = itertools.count()
 
@@ -33,6 +33,7 @@ class Node:
         seed: of its random numbers; None to follow the pipeline's.
         preserve: keep it even if no output needs it. Operators with hidden state are always kept.
         origin: the user's line.
+        guards: predicates and the values that they must have for a sample, for it to be run.
         source: for an external source, where its data comes from; None if it is fed by hand.
         serial: order of creation.
         owner: the token of the pipeline in whose definition it was written, or None.
@@ -48,6 +49,7 @@ class Node:
     name: str | None = None
     seed: int | None = None
     preserve: bool = False
+    guards: tuple[tuple[DataNode, bool], ...] = ()
     source: Source | None = None
     serial: int = field(default_factory=lambda: next(_serial))
     owner: object = field(default_factory=lambda: getattr(current(), "token", None))
@@ -62,6 +64,11 @@ class Node:
         return self.operator.schema.level == "source"
 
     @property
+    def needs(self) -> tuple[DataNode, ...]:
+        """What must be there before it is run."""
+        return (*self.inputs, *self.varying.values(), *(predicate for predicate, _ in self.guards))
+
+    @property
     def label(self) -> str:
         """Its name, or its operator's."""
         return self.name or f"{self.operator.name}_{self.serial}"
@@ -74,8 +81,9 @@ def _bound(value: Any) -> Any:
     """A number of an index, which may be a node."""
     if isinstance(value, DataNode):
         return value
+    number: Any = value.value if isinstance(value, ScalarConstant) else value
     try:
-        return builtin_operator.index(value)
+        return builtin_operator.index(number)
     except TypeError:
         raise NodeUseError(
             f"an index is made of integers, ranges, '...', None and nodes of integer scalars, but "
@@ -89,16 +97,22 @@ def _write(operator: str, *inputs: Any, **arguments: Any) -> DataNode:
     return write_node(operator, inputs, arguments)  # type: ignore[no-any-return]
 
 
+def _compute(symbol: str, *operands: Any) -> DataNode:
+    from forebay.define.call import write_arithmetic  # it imports this module
+
+    return write_arithmetic(symbol, *operands)
+
+
 def _binary(symbol: str, *, reflected: bool = False) -> Callable[[DataNode, Any], DataNode]:
     def method(self: DataNode, other: Any) -> DataNode:
         pair = (other, self) if reflected else (self, other)
-        return _write("arithmetic", *pair, operation=symbol)
+        return _compute(symbol, *pair)
 
     return method
 
 
 def _unary(symbol: str) -> Callable[[DataNode], DataNode]:
-    return lambda self: _write("arithmetic", self, operation=symbol)
+    return lambda self: _compute(symbol, self)
 
 
 def _unusable(use: str) -> Any:
@@ -219,7 +233,10 @@ class DataNode:
 
     # ── what a node cannot do ────────────────────────────────────────────────────────────────────
 
-    __bool__ = _unusable("`if`, `while`, `and`, `or`, `not`")
+    __bool__ = _unusable(
+        "`if`, `while`, `and`, `or`, `not`, unless @pipeline_def has "
+        "enable_conditionals=True: then each sample takes its own branch of an `if`"
+    )
     __len__ = _unusable("`len`")
     __float__ = _unusable("`float`")
     __int__ = _unusable("`int`")

@@ -32,6 +32,7 @@ class Options:
         num_threads: threads of the pool in which per-sample work runs.
         device_id: the GPU; None for none.
         seed: of all random numbers that have no seed of their own.
+        seeded: whether it was given; else it is a fresh one.
         prefetch: how many batches are prepared ahead.
         forms: what is demanded of the outputs: element type, number of axes and layout, each one
             for all or a list.
@@ -42,6 +43,7 @@ class Options:
     num_threads: int
     device_id: int | None
     seed: int
+    seeded: bool
     prefetch: int
     forms: tuple[Any, Any, Any]
     hints: Mapping[str, Any]
@@ -71,8 +73,9 @@ def make_options(
         num_threads=1 if num_threads is None else _positive("num_threads", num_threads),
         device_id=_device(device_id),
         seed=_seed(seed),
+        seeded=seed is not None and seed >= 0,
         prefetch=depth if ahead else 1,
-        forms=(_types(forms[0]), _checked_ndim(forms[1]), forms[2]),
+        forms=(_types(forms[0]), _checked_ndim(forms[1]), _checked_layout(forms[2])),
         hints={**hints, **_queues(prefetch_queue_depth, depth)},
     )
 
@@ -130,6 +133,13 @@ def _checked_ndim(given: Any) -> Any:
     return given
 
 
+def _checked_layout(given: Any) -> Any:
+    for layout in given if isinstance(given, list | tuple) else [given]:
+        if layout is not None and not isinstance(layout, str):
+            raise ArgumentError(f"output_layout has a letter for each axis, but got {layout!r}")
+    return given
+
+
 class Configured:
     """What can be read of a pipeline's constructor arguments."""
 
@@ -154,6 +164,11 @@ class Configured:
     @property
     def seed(self) -> int:
         return self._options.seed
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the seed was given; else it is a fresh one."""
+        return self._options.seeded
 
     @property
     def prefetch_queue_depth(self) -> int:

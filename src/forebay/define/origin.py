@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_OURS = tuple(f"forebay.{part}" for part in ("define", "deliver", "fn", "ops", "math", "operators"))
+_PARTS = ("define", "deliver", "fn", "ops", "math", "operators", "types")
+_OURS = tuple(f"forebay.{part}" for part in _PARTS)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import torch
@@ -21,7 +21,7 @@ from forebay.deliver.last_batch import (
     epochs_of_readers,
     first_rows,
 )
-from forebay.deliver.lockstep import Lockstep, Outputs, align
+from forebay.deliver.lockstep import Lockstep, Outputs, align, check_pipelines
 from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.ragged import assemble
 from forebay.errors import ArgumentError, ForebayError
@@ -68,8 +68,9 @@ class DALIGenericIterator:
         last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
     ) -> None:
-        self.output_map = list(output_map)
-        self._pipelines = [pipelines] if isinstance(pipelines, Pipeline) else list(pipelines or ())
+        self.output_map = _names(output_map)
+        given = pipelines or ()
+        self._pipelines = list(given) if isinstance(given, Sequence) else [given]
         _check_pipelines(self._pipelines, self.output_map)
         if not isinstance(last_batch_policy, LastBatchPolicy):
             raise ArgumentError(
@@ -266,6 +267,7 @@ class DALIRaggedIterator(DALIGenericIterator):
         prepare_first_batch: bool = True,
     ) -> None:
         tags = (self.DENSE_TAG, self.SPARSE_LIST_TAG, self.SPARSE_COO_TAG)
+        output_map = _names(output_map)
         self._types = [self.DENSE_TAG] * len(output_map) if output_types is None else output_types
         if len(self._types) != len(output_map) or not set(self._types) <= set(tags):
             raise ArgumentError(
@@ -322,9 +324,14 @@ def feed_ndarray(data: Any, arr: torch.Tensor, cuda_stream: Any = None) -> torch
     return arr.copy_(tensor)
 
 
+def _names(output_map: Sequence[str]) -> list[str]:
+    if not isinstance(output_map, Iterable):
+        raise ArgumentError(f"output_map is a list of names, but got {output_map!r}")
+    return list(output_map)
+
+
 def _check_pipelines(pipelines: Sequence[Pipeline], output_map: Sequence[str]) -> None:
-    if not pipelines:
-        raise ArgumentError("Number of provided pipelines has to be at least 1")
+    check_pipelines(pipelines)
     sizes = [pipeline.max_batch_size for pipeline in pipelines]
     if len(set(sizes)) > 1:
         raise ArgumentError(f"All pipelines should have the same batch size set, not {sizes}")

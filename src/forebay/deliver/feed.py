@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 from forebay.batch import Batch
-from forebay.define.node import Node
-from forebay.errors import SourceError
+from forebay.define.node import DataNode, Node
+from forebay.errors import ArgumentError, SourceError
 
 
 class Feed:
@@ -61,9 +62,37 @@ class Feed:
             self._waiting.clear()
 
 
-def set_layout(name: str, batch: Batch, layout: str) -> None:
-    """Give a batch the layout that it was fed with. Raises SourceError if it cannot have it."""
-    if len(layout) != batch.ndim():
+def label_of(data_node: Any) -> str:
+    """The name of the source that a name or a node stands for."""
+    if isinstance(data_node, DataNode):
+        return data_node.node.label
+    if isinstance(data_node, str):
+        return data_node
+    raise ArgumentError(
+        f"data_node is the name or the node of an external source, but got {data_node!r} "
+        f"({type(data_node).__name__})"
+    )
+
+
+def fed_batch(name: str, node: Node, data: Any, layout: str | None, most: int) -> Batch:
+    """The batch that was fed to an input. Raises SourceError if it cannot be one."""
+    try:
+        batch: Batch = node.constants["form"].batch(data, copy=not node.constants["no_copy"])
+    except SourceError as error:
+        raise type(error)(f"input '{name}': {error}") from error.__cause__
+    if layout is not None:
+        _set_layout(name, batch, layout)
+    if not 0 < len(batch) <= most:
+        raise SourceError(
+            f"input '{name}' was fed {len(batch)} samples for a batch of 1 to {most} "
+            f"(the pipeline's batch_size)"
+        )
+    return batch
+
+
+def _set_layout(name: str, batch: Batch, layout: str) -> None:
+    """Give a batch the layout that it was fed with."""
+    if not isinstance(layout, str) or len(layout) != batch.ndim():
         raise SourceError(f"input '{name}': {layout!r} is no layout of {batch.ndim()} axes")
     if batch.layout() not in ("", layout):
         raise SourceError(

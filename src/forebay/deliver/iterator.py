@@ -13,7 +13,7 @@ from forebay.deliver.last_batch import (
     filled,
     first_rows,
 )
-from forebay.deliver.lockstep import Lockstep, align
+from forebay.deliver.lockstep import Lockstep, align, check_pipelines
 from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.ragged import Ragged, assemble
 from forebay.errors import ArgumentError, ForebayError
@@ -54,6 +54,7 @@ class Iterator:
     ) -> None:
         if ragged not in ("error", "list", "pad", "nested"):
             raise ArgumentError(f"ragged is 'error', 'list', 'pad' or 'nested', not {ragged!r}")
+        check_pipelines([pipeline])
         self.pipeline = pipeline
         self.batch_size = pipeline.max_batch_size
         self._policy = _policy(last_batch)

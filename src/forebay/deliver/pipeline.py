@@ -17,7 +17,7 @@ from forebay.define.options import (
     make_options,
     not_in_this_version,
 )
-from forebay.deliver.feed import Feed, set_layout
+from forebay.deliver.feed import Feed, fed_batch, label_of
 from forebay.errors import ArgumentError, ForebayError, GraphError, SourceError, UnknownInputError
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
@@ -80,8 +80,10 @@ class Pipeline(Configured, Definition):
         concurrency: Any = None,
     ) -> None:
         super().__init__()
-        if enable_checkpointing or checkpoint is not None:
+        if enable_checkpointing:
             not_in_this_version("enable_checkpointing", "leave it out")
+        if checkpoint is not None:
+            not_in_this_version("checkpoint", "leave it out")
         hints = {
             "exec_pipelined": exec_pipelined,
             "exec_async": exec_async,
@@ -228,17 +230,10 @@ class Pipeline(Configured, Definition):
 
         Raises:
             SourceError: there is no such source, it has a callback, or the data cannot be used.
+            ArgumentError: `data_node` is neither name nor node.
         """
-        name = data_node if isinstance(data_node, str) else data_node.node.label
-        node = self._input(name)
-        batch = node.constants["form"].batch(data, copy=not node.constants["no_copy"])
-        if layout is not None:
-            set_layout(name, batch, layout)
-        if not 0 < len(batch) <= self.max_batch_size:
-            raise SourceError(
-                f"input '{name}' was fed {len(batch)} samples for a batch of 1 to "
-                f"{self.max_batch_size} (the pipeline's batch_size)"
-            )
+        name = label_of(data_node)
+        batch = fed_batch(name, self._input(name), data, layout, self.max_batch_size)
         self._feed.put(name, batch)
 
     def _input(self, name: str) -> Node:

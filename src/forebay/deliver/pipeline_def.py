@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from forebay.define.call import default_device
 from forebay.define.options import not_in_this_version
+from forebay.define.rewrite import convert
 from forebay.deliver.pipeline import Pipeline
 from forebay.errors import ArgumentError, UnknownArgumentError
 from forebay.operators._schema import suggestion
@@ -41,24 +42,23 @@ def pipeline_def(
 
     Args:
         fn: the function.
-        enable_conditionals: `if` on nodes: not in this version; refused.
+        enable_conditionals: `if`, `and`, `or` and `not` may be used on nodes, in the function and
+            in those of yours that it calls: each sample takes its own branch. The function's source
+            must be at hand. `do_not_convert` marks functions to leave alone.
         debug: refused; `forebay.testing` runs operators and pipelines at once.
         pipeline_kwargs: defaults of the `Pipeline` arguments.
 
     Raises:
         UnknownArgumentError: an argument is neither the function's nor `Pipeline`'s.
     """
-    if enable_conditionals:
-        not_in_this_version(
-            "pipeline_def(enable_conditionals=True)",
-            "choose with arithmetic: condition * a + (1 - condition) * b",
-        )
     if debug:
         not_in_this_version(
-            "pipeline_def(debug=True)", "forebay.testing.run_operator runs one operator at once"
+            "pipeline_def(debug=True)", "forebay.testing.run_pipeline runs one batch at once"
         )
     if fn is None:
-        return functools.partial(pipeline_def, **pipeline_kwargs)
+        return functools.partial(
+            pipeline_def, enable_conditionals=enable_conditionals, debug=debug, **pipeline_kwargs
+        )
     own = inspect.signature(fn).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
     _refuse_unknown(fn, pipeline_kwargs, ())
@@ -66,6 +66,7 @@ def pipeline_def(
     @functools.wraps(fn)
     def factory(*args: Any, **kwargs: Any) -> Pipeline:
         for_function, for_pipeline = {}, dict(pipeline_kwargs)
+        conditionals = kwargs.pop("enable_conditionals", enable_conditionals)
         device = None if "device" in own else kwargs.pop("device", None)
         if device not in (None, "cpu", "gpu", "mixed"):
             raise ArgumentError(f"device is 'cpu', 'gpu' or 'mixed', but got {device!r}")
@@ -77,8 +78,9 @@ def pipeline_def(
             if name in own or name not in _PIPELINE:
                 for_function[name] = value
         pipeline = Pipeline(**for_pipeline)
+        written = _converted(fn) if conditionals else fn
         with pipeline, default_device(device):
-            outputs = fn(*args, **for_function)
+            outputs = written(*args, **for_function)
         pipeline.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
         return pipeline
 
@@ -92,3 +94,12 @@ def _refuse_unknown(fn: Callable[..., Any], given: Any, own: Any) -> None:
                 f"'{name}' is an argument neither of {fn.__name__} nor of Pipeline"
                 f"{suggestion(name, (*_PIPELINE, *own))}"
             )
+
+
+def _converted(fn: Any) -> Callable[..., Any]:
+    try:
+        return convert(fn)
+    except (OSError, TypeError) as error:
+        raise ArgumentError(
+            f"enable_conditionals needs a function whose source is at hand, but {fn!r}: {error}"
+        ) from error

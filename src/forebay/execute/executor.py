@@ -17,14 +17,13 @@ from time import perf_counter
 from forebay.batch import Batch
 from forebay.compile.plan import Plan, SourceSlots
 from forebay.define.node import Node
-from forebay.errors import SourceError
 from forebay.execute.channel import Channel, Closed
 from forebay.execute.kept import kept
 from forebay.execute.memory import Slabs
 from forebay.execute.pool import Pool
+from forebay.execute.read import read_sources
 from forebay.execute.run import EndOfData, Place, Run
 from forebay.execute.scope import Scope
-from forebay.operators._source import Request
 
 
 class Executor:
@@ -119,35 +118,14 @@ class Executor:
             return
 
     def _read(self, sources: Sequence[SourceSlots], run: Run) -> None:
-        """Read the sources, and make the run's rows of them and of what was fed."""
-        columns: dict[int, Batch] = {}
+        if self._ended and sources:
+            run.error = EndOfData()
+            return
         try:
-            for slots in self.plan.fed:
-                columns[slots.outputs[0]] = run.fed[slots.node]
-            for slots in sources:
-                columns.update(zip(slots.outputs, self._read_one(slots, run), strict=True))
-            size = _common_size([len(batch) for batch in columns.values()] or [self._batch_size])
-            run.begin(columns, size, self._slabs)
+            read_sources(self.plan, sources, run, self._batch_size, self._slabs)
         except BaseException as error:  # whatever the user's source raises belongs to this run
+            self._ended = self._ended or isinstance(error, EndOfData)
             run.error = kept(error)
-
-    def _read_one(self, slots: SourceSlots, run: Run) -> Sequence[Batch]:
-        assert slots.source is not None
-        if self._ended:
-            raise EndOfData
-        try:
-            place = run.place
-            request = Request(self._batch_size, place.batch, place.epoch, slots.key)
-            return slots.source.read(request)
-        except StopIteration:
-            self._ended = True
-            raise EndOfData from None
-        except Exception as error:
-            node = slots.node
-            reason = str(error) if isinstance(error, SourceError) else repr(error)
-            raise SourceError(
-                f"{node.operator.name} '{node.label}' defined at {node.origin}: {reason}"
-            ) from error
 
     def _begin(self, run: Run, stage: int, number: int) -> None:
         """Begin a phase of a stage for a run, or end the stage if there is none left."""
@@ -187,13 +165,3 @@ class Executor:
                 event.set()
         for channel in self._channels:
             channel.cancel()
-
-
-def _common_size(sizes: Sequence[int]) -> int:
-    for size in sizes:
-        if size != sizes[0]:
-            raise SourceError(
-                f"Batch size has to be uniform across one iteration. "
-                f"Expected: {sizes[0]}; Actual: {size}"
-            )
-    return sizes[0]

@@ -17,7 +17,7 @@ from forebay.define.node import Node
 from forebay.errors import ForebayError, OperatorError, ReaderError, SourceError
 from forebay.execute.kept import fresh, kept
 from forebay.execute.memory import Slabs
-from forebay.operators._operator import as_outputs
+from forebay.operators._operator import SamplesFailedError, as_outputs
 from forebay.operators._rng import Rng
 
 
@@ -139,28 +139,11 @@ class Run:
         if self.failures and number in self.failures:
             return
         row = self.rows[number]
-        place = self.place
         instruction = None
         try:
             for instruction in instructions:
-                call, target = instruction.call, instruction.target
-                rng = None
-                if call.uses_rng:
-                    drawn_at = number if place.rows is None else place.rows[number]
-                    rng = Rng(instruction.key, place.epoch, place.batch, drawn_at)
-                result = call.run(
-                    [row[slot] for slot in instruction.inputs],
-                    [row[slot] for slot in instruction.values],
-                    rng,
-                    np.empty if target is None else partial(self._targets[target].place, number),
-                )
-                if isinstance(result, tuple):
-                    for slot, sample in zip(instruction.outputs, result, strict=True):
-                        row[slot] = sample
-                else:
-                    row[instruction.outputs[0]] = result
-                for slot in instruction.frees:
-                    row[slot] = None
+                if not instruction.guards or _takes(row, instruction):
+                    self._run_sample(instruction, number, row)
             instruction = None
             if last:
                 for target_, slot in zip(self._targets, self._plan.outputs, strict=True):
@@ -169,29 +152,65 @@ class Run:
             self.failures[number] = self._failure(instruction, number, row, error)
             row[:] = [None] * len(row)
 
+    def _run_sample(self, instruction: Instruction, number: int, row: list[Any]) -> None:
+        call, target, place = instruction.call, instruction.target, self.place
+        rng = None
+        if call.uses_rng:
+            drawn_at = number if place.rows is None else place.rows[number]
+            rng = Rng(instruction.key, place.epoch, place.batch, drawn_at)
+        result = call.run(
+            [row[slot] for slot in instruction.inputs],
+            [row[slot] for slot in instruction.values],
+            rng,
+            np.empty if target is None else partial(self._targets[target].place, number),
+        )
+        if isinstance(result, tuple):
+            for slot, sample in zip(instruction.outputs, result, strict=True):
+                row[slot] = sample
+        else:
+            row[instruction.outputs[0]] = result
+        for slot in instruction.frees:
+            row[slot] = None
+
     def run_batch(self, instructions: Sequence[Instruction]) -> None:
         """Run operators that see whole batches, on the rows that have not failed."""
-        good = [r for i, r in enumerate(self.rows) if i not in self.failures]
         instruction = None
         try:
-            for instruction in instructions if good else ():
-                columns = [
-                    [Batch([row[slot] for row in good]) for slot in slots]
-                    for slots in (instruction.inputs, instruction.values)
-                ]
-                place = self.place
-                first = 0 if place.rows is None else place.rows[0]
-                rng = Rng(instruction.key, place.epoch, place.batch, first)
-                result = instruction.call.run(columns[0], columns[1], rng, np.empty, len(good))
-                for slot, batch in zip(instruction.outputs, as_outputs(result), strict=True):
-                    assert isinstance(batch, Batch)
-                    for row, sample in zip(good, batch.samples, strict=True):
-                        row[slot] = sample
+            for instruction in instructions:
+                good = [n for n in range(self.size) if n not in self.failures]
+                guarded = instruction.guards
+                taking = [n for n in good if not guarded or _takes(self.rows[n], instruction)]
+                if taking:
+                    self._run_samples(instruction, taking)
                 for slot in instruction.frees:
-                    for row in good:
-                        row[slot] = None
+                    for number in good:
+                        self.rows[number][slot] = None
         except BaseException as error:  # a thread of the pool must go on, whatever it was
             self.error = self._failure(instruction, None, (), error)
+
+    def _run_samples(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+        rows = [self.rows[number] for number in numbers]
+        inputs, values = (
+            [Batch([row[slot] for row in rows]) for slot in slots]
+            for slots in (instruction.inputs, instruction.values)
+        )
+        place = self.place
+        first = 0 if place.rows is None else place.rows[0]
+        rng = Rng(instruction.key, place.epoch, place.batch, first)
+        causes: Mapping[int, Exception] = {}
+        try:
+            result = as_outputs(instruction.call.run(inputs, values, rng, np.empty, len(rows)))
+        except SamplesFailedError as error:
+            causes, result = error.causes, error.results
+        for position, cause in causes.items():
+            number, row = numbers[position], rows[position]
+            self.failures[number] = self._failure(instruction, number, row, cause)
+            row[:] = [None] * len(row)
+        rows = [row for position, row in enumerate(rows) if position not in causes]
+        for slot, batch in zip(instruction.outputs, result, strict=True):
+            assert isinstance(batch, Batch)
+            for row, sample in zip(rows, batch.samples, strict=True):
+                row[slot] = sample
 
     def _failure(
         self,
@@ -235,9 +254,9 @@ class Run:
 
     @staticmethod
     def _uniform(index: int, batch: Batch) -> Batch:
-        kinds = {(s.data.dtype, s.ndim, s.layout) for s in batch.samples}
+        kinds = sorted({(str(s.data.dtype), s.ndim, s.layout) for s in batch.samples})
         if len(kinds) > 1:
-            found = ", ".join(f"{d} with {n} axes {layout!r}" for d, n, layout in list(kinds)[:3])
+            found = ", ".join(f"{d} with {n} axes {layout!r}" for d, n, layout in kinds[:3])
             raise ForebayError(f"output {index} has samples of different kinds: {found}")
         return batch
 
@@ -268,6 +287,11 @@ class Run:
             raise fresh(error)
         finally:  # else the error's traceback, this frame and the run would keep each other alive
             del error, self
+
+
+def _takes(row: Sequence[Any], instruction: Instruction) -> bool:
+    """Whether a sample takes the branch of `if` that the instruction stands in."""
+    return all(bool(row[slot].array) is value for slot, value in instruction.guards)
 
 
 def _reason(error: BaseException) -> str:

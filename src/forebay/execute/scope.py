@@ -18,10 +18,6 @@ from forebay.execute.channel import Closed
 _alive: weakref.WeakSet[Scope] = weakref.WeakSet()
 
 
-class _Thread(threading.Thread):
-    """A thread of a scope."""
-
-
 class Scope:
     """A set of threads that end together."""
 
@@ -36,7 +32,7 @@ class Scope:
 
     def start(self, run: Callable[[], None], name: str) -> None:
         """Run a function in a thread of this scope. Raises Closed."""
-        thread = _Thread(target=run, name=f"forebay {self.name} {name}", daemon=True)
+        thread = threading.Thread(target=run, name=f"forebay {self.name} {name}", daemon=True)
         with self._lock:
             if self._closed:
                 raise Closed
@@ -62,15 +58,26 @@ class Scope:
 
 
 def close_after(owner: object, close: Callable[[], object]) -> Callable[[], object]:
-    """Have `close` called once `owner` is garbage, or when the returned function is called."""
-    return weakref.finalize(owner, _close, close)
+    """Have `close` called once `owner` is garbage, or when the returned function is called.
+
+    Garbage is found anywhere, maybe in the middle of what `close` would wait for, or while a lock
+    is held that the ending threads need. So it is closed by a thread of its own then.
+    """
+    finalizer = weakref.finalize(owner, _close_apart, close, os.getpid())
+
+    def end() -> None:
+        if finalizer.detach():
+            close()
+
+    return end
 
 
-def _close(close: Callable[[], object]) -> None:
-    if isinstance(threading.current_thread(), _Thread):
-        # The garbage collector came by here, maybe inside a lock that `close` needs.
+def _close_apart(close: Callable[[], object], pid: int) -> None:
+    if os.getpid() != pid:
+        return
+    if threading.main_thread().is_alive():
         threading.Thread(target=close, name="forebay end", daemon=True).start()
-    else:
+    else:  # the interpreter ends
         close()
 
 

@@ -149,6 +149,12 @@ def _fill_array(values: Floats, dtype: DALIDataType, ndim: int, channel_axis: in
     return truncate_casts(values, dtype).reshape(shape)
 
 
+def require_axes(data: Sample) -> None:
+    """Raise ValueError for a number without axes."""
+    if not data.ndim:
+        raise ValueError("data with at least one axis is needed, but got a number without axes")
+
+
 def named_axes(
     data: Sample, axes: Sequence[int] | None, names: str | None, negative: bool = True
 ) -> list[int] | None:

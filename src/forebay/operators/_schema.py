@@ -22,12 +22,12 @@ from forebay.operators._source import Source
 from forebay.types import (
     Arguments,
     Between,
-    Constant,
     DALIDataType,
     Hints,
     Into,
     OneOf,
     PerSampleMark,
+    ScalarConstant,
     data_type,
 )
 
@@ -61,7 +61,7 @@ class Argument:
 
     def constant(self, value: Any) -> Any:
         """`value` as the kernel gets it. Raises ArgumentError if the argument cannot be that."""
-        if isinstance(value, Constant):
+        if isinstance(value, ScalarConstant):
             value = value.value
         if not self.vector:
             result = self._one(value)

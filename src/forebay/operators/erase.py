@@ -11,7 +11,7 @@ import torch
 from forebay.batch import Sample
 from forebay.errors import ArgumentError
 from forebay.operators._operator import operator
-from forebay.operators._region import fill_array, letter_axes, named_axes
+from forebay.operators._region import fill_array, letter_axes, named_axes, require_axes
 from forebay.types import Floats, Ints, PerSample
 
 Slices = list[tuple[slice, ...]]
@@ -98,6 +98,7 @@ def _erase_cpu(
 
 
 def _axes(data: Sample, axes: Ints | None, axis_names: str | None) -> list[int]:
+    require_axes(data)
     if axis_names is None and axes is not None:
         return named_axes(data, axes, None) or []
     if axis_names:

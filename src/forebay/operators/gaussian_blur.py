@@ -107,7 +107,9 @@ def _reflected_taps(extent: int, sigma: float, size: int) -> Taps:
 def _result_type(data: Sample, dtype: DALIDataType | None) -> DALIDataType:
     source = data.dtype
     if source == BOOL:
-        raise ValueError("BOOL data cannot be blurred; convert it with fn.cast")
+        raise ValueError(
+            "data to blur is integers or floats, but got BOOL; convert it with fn.cast"
+        )
     if dtype not in (None, source, FLOAT):
         raise ValueError(
             f"'dtype' can be the input's type, {source.name}, or FLOAT, but got {dtype.name}"

@@ -79,7 +79,9 @@ def _one(
     data: Sample, axis: int, axis_name: str | None, classes: int, table: torch.Tensor
 ) -> Sample:
     if data.dtype in (BOOL, FLOAT16):
-        raise ValueError(f"class numbers of type {data.dtype.name} are not supported")
+        raise ValueError(
+            f"class numbers are integers, float32 or float64, but got {data.dtype.name}"
+        )
     ndim = data.ndim
     if not -1 <= axis <= ndim:
         raise ValueError(f"'axis' must lie in [-1, {ndim}] for data with {ndim} axes: {axis}")

@@ -8,7 +8,7 @@ from typing import Any
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError
 from forebay.operators._operator import operator
-from forebay.operators._region import D, broadcast, fill_array, filled, named_axes
+from forebay.operators._region import D, broadcast, fill_array, filled, named_axes, require_axes
 from forebay.operators._values import value_at
 from forebay.types import Ints, Layout, PerSample
 
@@ -43,6 +43,7 @@ def pad(
 
     Raises:
         ArgumentError: an axis is not there or given twice, or `align` is not positive.
+        ValueError: the samples have no axes.
     """
     return _pad(data, [s.tensor for s in data.samples], fill_value, axes, axis_names, shape, align)
 
@@ -72,6 +73,7 @@ def _pad(
     largest = [max(extents) for extents in zip(*data.shape(), strict=True)]
     padded = []
     for i, (sample, content) in enumerate(zip(data.samples, elements, strict=True)):
+        require_axes(sample)
         chosen = named_axes(sample, value_at(axes, i), axis_names) or list(range(sample.ndim))
         wanted = _extents(sample, chosen, largest, value_at(shape, i), value_at(align, i))
         if wanted == sample.shape:

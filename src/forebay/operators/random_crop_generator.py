@@ -28,10 +28,15 @@ def random_crop_generator(
     data = shape.data
     kind = shape.dtype
     extents = data.tolist()
-    if data.ndim != 1 or not 2 <= len(extents) <= 3 or kind.is_float or min(extents) < 0:
+    if (
+        data.ndim != 1
+        or not 2 <= len(extents) <= 3
+        or kind.numpy.kind not in "iu"
+        or min(extents) < 0
+    ):
         raise ValueError(
             f"an image's shape is (height, width) or (height, width, channels), but got "
-            f"{extents} of type {kind.name}"
+            f"{extents if data.ndim < 2 else shape} of type {kind.name}"
         )
     height, width = extents[:2]
     y, x, h, w = window.draw(rng.generator(), height, width)

@@ -21,6 +21,7 @@ from forebay.operators._region import (
     letter_axes,
     named_axes,
     one_dtype,
+    require_axes,
 )
 from forebay.operators._window import float32, round_half_away
 from forebay.types import INT32, INT64, Arguments, DALIDataType, Floats, Ints, Layout, PerSample
@@ -198,6 +199,7 @@ def _window(
 
 
 def _axes(data: Sample, axes: Ints | None, axis_names: str | None) -> list[int]:
+    require_axes(data)
     if axis_names and not data.layout:
         # DALI reads the letters of an image without layout as if it had one.
         return letter_axes(axis_names, {3: "HWC", 2: "HW"}.get(data.ndim, ""))

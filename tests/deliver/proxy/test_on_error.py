@@ -329,6 +329,7 @@ def test_errors_tell_index_path_operator_cause_and_place(folder, workers):
     assert (missing.batch, missing.row) == (1, 5)
     assert damaged.path == str(folder / f"{DAMAGED}.png")
     assert damaged.operator == "decoders.image"
+    assert missing.path == str(folder / f"{MISSING}.png")
     assert missing.operator == "io.file.read"
     assert isinstance(missing.cause, FileNotFoundError)
     assert unloadable.operator == "dataset"
@@ -421,3 +422,36 @@ def test_an_iterable_dataset_cannot_go_on_after_its_own_error(folder):
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ArgumentError, match="on_error"):
         proxy.Server(decode(), **options)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_python_function_that_fails_takes_its_own_sample_along(workers):
+    def half(number):
+        if number in (3, 4):
+            raise KeyError("mine")
+        return np.array(number // 2)
+
+    @pipeline_def(batch_size=8, num_threads=2)
+    def halves():
+        return fn.python_function(fn.external_source(name="number"), function=half)
+
+    class Halves(Dataset):
+        def __init__(self, server):
+            self.proxy = server.proxy
+
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            return self.proxy(index), index
+
+    with proxy.Server(halves(), on_error="skip") as server:
+        got = [
+            (numbers.tolist(), labels.tolist())
+            for numbers, labels in proxy.DataLoader(server, Halves(server), 4, num_workers=workers)
+        ]
+        assert [(bad.index, type(bad.cause)) for bad in server.errors] == [
+            (3, KeyError),
+            (4, KeyError),
+        ]
+    assert got == [([0, 0, 1], [0, 1, 2]), ([2, 3, 3], [5, 6, 7])]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import default_collate
+from torchvision.transforms import v2
 
 from forebay.errors import ProxyError
 from forebay.torch.proxy import DataLoader, Server
@@ -125,3 +126,22 @@ def test_properties_that_need_the_value_are_refused_too(server):
     assert not hasattr(ref, "no_method_of_tensors")
     assert "SampleRef" in repr(ref)
     assert "Recorded" in repr(ref + 1)
+
+
+@pytest.mark.parametrize("form", ["sample", "recorded", "batch", "in a tuple"])
+def test_transforms_of_torchvision_v2_are_no_transforms_that_do_nothing(server, form):
+    sample = server.proxy(row(1))
+    value = {
+        "sample": sample,
+        "recorded": sample / 2,
+        "batch": default_collate([sample, server.proxy(row(2))]),
+        "in a tuple": (sample, 3),
+    }[form]
+    with pytest.raises(ProxyError, match=r"put the transform into the pipeline, or call ref\.map"):
+        v2.Compose([v2.RandomHorizontalFlip(1.0), v2.ToDtype(torch.float64)])(value)
+
+
+def test_transforms_of_torchvision_v2_can_be_mapped(server):
+    flip = v2.RandomHorizontalFlip(1.0)
+    batch = default_collate([server.proxy(row(i)).map(flip) for i in range(3)])
+    assert torch.equal(server.produce_data(batch), torch.stack([flip(made(i)) for i in range(3)]))

@@ -9,6 +9,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -303,8 +304,12 @@ class Proxy:
         self._limit = limit
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.__signature__ = inspect.Signature(
-            [inspect.Parameter(name, kind) for name in inputs if name.isidentifier()]
+            [inspect.Parameter(name, kind) for name in inputs if name.isidentifier()],
+            return_annotation=SampleRef if outputs == 1 else (SampleRef,) * outputs,
         )
+        # Calls take the class's method; who looks at the object's sees the inputs in its signature.
+        seen = vars(self)["__call__"] = partial(type(self).__call__, self)
+        seen.__signature__ = self.__signature__  # type: ignore[attr-defined]  # as inspect has it
 
     @property
     def client(self) -> Client:
@@ -337,21 +342,20 @@ class Proxy:
             return args
         names = list(self._inputs)
         given = dict(zip(names, args, strict=False))
-        error = None
-        if len(args) > len(names):
-            error = "too many positional arguments"
-        for name, value in kwargs.items():
-            if name not in self._inputs:
-                error = error or f"got an unexpected keyword argument '{name}'"
-            elif name in given:
-                error = error or f"multiple values for argument '{name}'"
-            given[name] = value
-        for name in names:
-            if name not in given:
-                error = error or f"missing a required argument: '{name}'"
-        if error is not None:
+        errors = ["too many positional arguments"] if len(args) > len(names) else []
+        errors += [
+            f"multiple values for argument '{name}'"
+            for name in names
+            if name in kwargs and name in given
+        ]
+        given |= kwargs
+        errors += [
+            f"got an unexpected keyword argument '{name}'" for name in given if name not in names
+        ]
+        errors += [f"missing a required argument: '{name}'" for name in names if name not in given]
+        if errors:
             expected = f"proxy({', '.join(names)})"
-            raise RequestRefused(f"Expected signature is: {expected}, error: {error}")
+            raise RequestRefused(f"Expected signature is: {expected}, error: {errors[0]}")
         return [given[name] for name in names]
 
     def __repr__(self) -> str:

@@ -84,6 +84,7 @@ class Desk:
         self._local_numbers = itertools.count()
         self._epochs: dict[str, int] = {}
         self._begun = 0
+        self._wanted = 0
         self._pid = os.getpid()
         own = self._peers[""] = _Peer(Hello(self.key, "", self._pid, loader=False))
         own.lost = _dropped()
@@ -141,9 +142,22 @@ class Desk:
         for connection in list(self._connections):
             connection.close()
 
-    def begin_epoch(self, token: str | None = None) -> int:
-        """The number of a new epoch, or of the epoch that workers call `token`."""
+    @property
+    def begun(self) -> int:
+        """How many epochs have begun."""
+        return self._begun
+
+    def go_on(self, begun: int) -> None:
+        """Number as if so many had begun. Of calls without an epoch between, the highest counts."""
         with self._changed:
+            self._begun = self._wanted = max(begun, self._wanted)
+
+    def begin_epoch(self, token: str | None = None, again: int | None = None) -> int:
+        """The number of a new epoch, of the one that workers call `token`, or `again`."""
+        with self._changed:
+            self._wanted = 0
+            if again is not None:
+                return again
             if token in self._epochs:
                 return self._epochs[token]
             number = self._begun
@@ -151,6 +165,11 @@ class Desk:
             if token is not None:
                 self._epochs[token] = number
             return number
+
+    @property
+    def scope(self) -> Scope | None:
+        """The server's threads; None while it is stopped."""
+        return self._scope
 
     # ── taking in ────────────────────────────────────────────────────────────────────────────────
 
@@ -319,24 +338,30 @@ class Desk:
                     part.entry = _dropped() if given else peer.lost
         return part
 
-    def entry(self, part: Part) -> Entry:
-        """The entry of a part; wait until its worker's message is there.
+    def entry(self, part: Part, timeout: float | None = None) -> Entry:
+        """The entry of a part; wait until its worker's message is there, or that many seconds.
 
         Raises:
             ServerStopped, ProxyError: it will not come.
+            TimeoutError: it has not come.
         """
         if part.entry is None:
             self.start()
             with self._changed:
                 scope = self._scope
-                while part.entry is None:
-                    if scope is None or self._scope is not scope:
-                        raise ServerStopped(STOPPED)
-                    if self._door_error is not None:
-                        raise ProxyError(self._door_error)
-                    self._changed.wait()
+                if not self._changed.wait_for(lambda: self._has_come(part, scope), timeout):
+                    raise TimeoutError
         entry: Entry = part.entry
         return entry
+
+    def _has_come(self, part: Part, scope: Scope | None) -> bool:
+        if part.entry is not None:
+            return True
+        if scope is None or self._scope is not scope:
+            raise ServerStopped(STOPPED)
+        if self._door_error is not None:
+            raise ProxyError(self._door_error)
+        return False
 
 
 def _source(indices: Sequence[Any], row: int) -> str | None:

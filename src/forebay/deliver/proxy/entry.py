@@ -65,6 +65,11 @@ class Entry:
             return batch
         return Batch([batch.samples[row] for row in rows])
 
+    def wait(self, timeout: float) -> bool:
+        """Wait for the run's end, or that many seconds; whether it has ended."""
+        self.begin()
+        return self._run is None or self._run.passed[-1].wait(timeout)
+
     def finished(self) -> Run:
         """Wait for the run. Raises what ended it as a whole; ServerStopped if it was ended."""
         self.begin()

@@ -6,29 +6,29 @@ import contextlib
 import copy
 import multiprocessing.connection
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import torch.utils.data
 
-from forebay.deliver.proxy.client import Proxy
-from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
-from forebay.deliver.proxy.reference import note_index
+from forebay.deliver.proxy.foreign import Delivering, plain
+from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numbered, Numbering
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
-from forebay.errors import ArgumentError, WorkerDied
+from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.worker_errors import Told, ToldStream
+from forebay.errors import ArgumentError, ProxyError, WorkerDied
 from forebay.execute.kept import forgetful
 
 
-class DataLoader(torch.utils.data.DataLoader[Any]):
+class DataLoader(Resumable):
     """torch's DataLoader with a server: `for batch in loader` gives data, not references.
 
     It takes the server, then everything that torch's takes. It starts the server when iterated
     over, and tells the workers each batch's number and each sample's index. So random numbers do
-    not depend on the number of workers, and errors name the sample.
+    not depend on the number of workers, and errors name the sample. `state_dict` and
+    `load_state_dict` go on in the middle of an epoch.
 
     Raises:
         ArgumentError: the first argument is not a Server.
@@ -42,16 +42,16 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 f"the first argument of the proxy's DataLoader is the server, but got "
                 f"{type(dali_server).__name__}"
             )
-        self.server = dali_server
-        self._epoch: list[int] = [0]
+        self.dali_server = dali_server
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
+        self.collate_fn = Delivering(plain(self.collate_fn), dali_server.proxy.client.server)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
-        self.server.start_thread()
-        self._epoch[0] = self.server.begin_epoch()
-        self._meter = self.server.measure_epoch()
-        return _Producer(self.server, super().__iter__(), self._meter)
+        self.dali_server.start_thread()
+        epoch = self._begin()
+        self._meter = self.dali_server.measure_epoch()
+        return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -61,25 +61,50 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
-        if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            on_error = self.server.failures.on_error
-            dataset = _Numbered(self.dataset, self.server.proxy, lenient=on_error != "raise")
+        view.collate_fn = Told(plain(self.collate_fn))
+        view.worker_init_fn = None if self.worker_init_fn is None else Told(self.worker_init_fn)
+        view.generator = self._worker_seeds()
+        if isinstance(self.dataset, torch.utils.data.IterableDataset):
+            if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
+                view.__dict__["dataset"] = ToldStream(self.dataset)
+        else:
+            on_error = self.dali_server.failures.on_error
+            dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
-            view.__dict__[which] = _Numbering(getattr(self, which), self._epoch)
+            view.__dict__[which] = Numbering(getattr(self, which), self._epoch)
             if on_error != "raise":
-                collate = _Collating if self.batch_sampler is not None else _Converting
-                view.__dict__["collate_fn"] = collate(self.collate_fn, on_error)
+                collate = Collating if self.batch_sampler is not None else Converting
+                view.__dict__["collate_fn"] = collate(view.collate_fn, on_error)
         return super(DataLoader, view)._get_iterator()
 
 
 class _Producer:
-    """An epoch: torch's iterator, with data in the place of references."""
+    """An epoch: torch's iterator, with data in the place of references.
 
-    def __init__(self, server: Server, batches: Iterator[Any], meter: Meter) -> None:
+    Args:
+        server: has the data.
+        batches: torch's iterator.
+        meter: is told when batches are asked for.
+        epoch: is told how many batches are behind the loop.
+        timeout: seconds that a batch's data is waited for; 0 is for ever, as in torch.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        batches: Iterator[Any],
+        meter: Meter,
+        epoch: Epoch,
+        timeout: float,
+    ) -> None:
         self._server = server
+        self._timeout = timeout
+        self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
         self._batches = batches
+        self._epoch = epoch
+        self._asked = 0
 
     def __iter__(self) -> _Producer:
         return self
@@ -92,9 +117,30 @@ class _Producer:
 
     def _next(self) -> Any:
         self._meter.ask()
+        batch = self._late.pop() if self._late else self._take()
+        if self._timeout:
+            try:
+                self._server.wait(batch, self._timeout)
+            except TimeoutError:
+                self._late.append(batch)
+                raise ProxyError(
+                    f"DataLoader timed out after {self._timeout} seconds: the workers have sent "
+                    f"the batch, but the pipeline's outputs for it did not come. The next "
+                    f"next() waits for it again"
+                ) from None
+        produced = self._server.produce_batch(batch, self._meter)
+        # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
+        # Without workers torch takes a batch whenever it is asked.
+        self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
+        return produced
+
+    def _take(self) -> Any:
+        """The next batch with its references."""
+        self._asked += 1
         try:
             batch = next(self._batches)
         except StopIteration:
+            self._epoch.end()
             self._server.failures.warn()
             raise
         except (ConnectionError, EOFError) as error:
@@ -104,12 +150,12 @@ class _Producer:
             if death is None:
                 raise
             raise WorkerDied(death) from error
-        if isinstance(batch, _Collated):
+        if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
-        return self._server.produce_batch(batch, self._meter)
+        return batch
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""
@@ -126,117 +172,3 @@ class _Producer:
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Indices of a batch (or one index), with the batch's place."""
-
-    epoch: int
-    batch: int
-    indices: Any
-
-
-class _Numbering:
-    """A sampler whose items carry their place. `epoch` holds the number of the loader's epoch."""
-
-    def __init__(self, sampler: Any, epoch: list[int]) -> None:
-        self._sampler = sampler
-        self._epoch = epoch
-
-    def __iter__(self) -> Iterator[_Place]:
-        return self._places(self._epoch[0])
-
-    def _places(self, epoch: int) -> Iterator[_Place]:
-        # torch asks for an iterator more than once an epoch; the sampler is asked when one is used.
-        for batch, indices in enumerate(self._sampler):
-            yield _Place(epoch, batch, indices)
-
-    def __len__(self) -> int:
-        return len(self._sampler)
-
-
-class _Numbered:
-    """The user's map-style dataset, asked by place. It looks like the dataset from outside.
-
-    Args:
-        dataset: the user's.
-        proxy: is told each sample's place.
-        lenient: give a `BadSample` in the place of a sample that cannot be loaded.
-    """
-
-    def __init__(self, dataset: Any, proxy: Proxy, *, lenient: bool) -> None:
-        self.__dict__.update(_dataset=dataset, _proxy=proxy, _lenient=lenient)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("_dataset", "_proxy", "_lenient"):  # while it is being unpickled
-            raise AttributeError(name)
-        return getattr(self._dataset, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._dataset, name, value)
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, place: _Place) -> Any:
-        self._proxy.client.begin(place.epoch, place.batch)
-        return self._one(self._dataset.__getitem__, place, place.indices, 0)
-
-    def __getitems__(self, place: _Place) -> Sequence[Any]:
-        self._proxy.client.begin(place.epoch, place.batch)
-        one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
-        if several:
-            with contextlib.suppress(*[Exception] if self._lenient else []):
-                items: Sequence[Any] = several(place.indices)
-                for index, item in zip(place.indices, items, strict=False):
-                    note_index(item, index)
-                return items
-            self._proxy.client.begin(place.epoch, place.batch)
-            one = partial(_one_of_several, several)
-        return [self._one(one, place, index, row) for row, index in enumerate(place.indices)]
-
-    def _one(self, load: Callable[[Any], Any], place: _Place, index: Any, row: int) -> Any:
-        self._proxy.client.note_index(index)
-        try:
-            return load(index)
-        except Exception as error:
-            if not self._lenient:
-                raise
-            path = getattr(error, "filename", None)
-            cause = detached(error)
-            return BadSample(index, path, "dataset", cause, place.epoch, place.batch, row)
-
-
-def _one_of_several(load: Callable[[Sequence[Any]], Sequence[Any]], index: Any) -> Any:
-    return load([index])[0]
-
-
-@dataclass(frozen=True)
-class _Collating:
-    """A collate function that leaves out, or replaces, the samples that could not be loaded."""
-
-    collate: Callable[[Any], Any]
-    on_error: OnError
-
-    def __call__(self, samples: Sequence[Any]) -> _Collated:
-        failed = [row for row, sample in enumerate(samples) if isinstance(sample, BadSample)]
-        rows = keep(self.on_error, len(samples), failed)
-        batch = self.collate([samples[row] for row in rows]) if rows else None
-        return _Collated(batch, [samples[row] for row in failed])
-
-
-class _Converting(_Collating):
-    """The same for a loader that makes no batches: its batches are samples."""
-
-    def __call__(self, sample: Any) -> _Collated:
-        if isinstance(sample, BadSample):
-            return _Collated(None, [sample])
-        return _Collated(self.collate(sample), [])
-
-
-class _Collated(NamedTuple):
-    """A batch, None if nothing is left of it, and the samples that could not be loaded."""
-
-    batch: Any
-    bad: list[BadSample]

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import torch
+from torch.utils._pytree import register_pytree_node
 
 from forebay.errors import ProxyError
 
@@ -26,6 +27,10 @@ homes: dict[str, Callable[[Any], Any]] = {}
 """Server name → what gives the data of references, in the process in which that server lives."""
 
 _NEEDS_VALUE = frozenset(("numpy", "item", "tolist", "size", "dim"))
+
+
+def _not_made(*_: Any) -> NoReturn:
+    raise AssertionError("no reference was ever taken apart")
 
 
 def _refusing(use: str) -> Any:
@@ -36,6 +41,18 @@ class Reference:
     """Stands for a tensor that does not exist yet, and records what is to be done with it."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        # Functions on nested structures pass over what they do not know. A transform of
+        # torchvision's v2 would return a reference as it is, as if it had been done.
+        register_pytree_node(cls, cls._looked_through, _not_made)
+
+    def _looked_through(self) -> NoReturn:
+        raise ProxyError(
+            f"{self!r} is no tensor yet, and a transform of torchvision's v2, or another function "
+            f"on nested structures, would leave it as it is: put the transform into the pipeline, "
+            f"or call ref.map(transform)"
+        )
 
     @property
     def server(self) -> str:

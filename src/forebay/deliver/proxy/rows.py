@@ -86,6 +86,13 @@ def settle(
         ) from first
 
 
+def parts(batch: Any, own: Callable[[Reference], bool]) -> list[Part]:
+    """What the references of one server in a batch are rows of, each once."""
+    every = [leaf for ref in find(batch, Reference) for leaf in leaves(ref)]
+    sent = [ref for ref in every if own(ref) and not isinstance(ref, BrokenRef)]
+    return list(dict.fromkeys(part for ref in sent for part, _ in _places(ref)))
+
+
 def _places(ref: Reference) -> list[tuple[Part, int]]:
     if isinstance(ref, BatchRef):
         return ref.places()
@@ -102,8 +109,9 @@ def _keys(item: Any) -> list[Key]:
 def _bad_sample(entry: Entry, row: int, error: OperatorError) -> BadSample:
     run = entry.finished()
     assert run.source is not None
-    path = None if error.source == run.source(row) else error.source
     cause = error if error.__cause__ is None else error.__cause__
+    known = None if error.source == run.source(row) else error.source
+    path = known or getattr(cause, "filename", None)
     place = run.place
     number = row if place.rows is None else place.rows[row]
     index = entry.indices[row]

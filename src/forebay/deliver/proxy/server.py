@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
@@ -20,12 +20,12 @@ from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
 from forebay.deliver.proxy.report import Meter, Meters, Report
-from forebay.deliver.proxy.rows import NoGoodRowError, settle
+from forebay.deliver.proxy.rows import NoGoodRowError, parts, settle
 from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
 from forebay.execute.kept import forgetful, fresh
-from forebay.execute.scope import close_after
+from forebay.execute.scope import Scope, close_after
 
 
 class Server:
@@ -45,7 +45,8 @@ class Server:
             another sample of the batch in its place. A batch of which nothing is left is passed
             over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
             the error is raised.
-        max_errors: how many samples may fail in the server's life.
+        max_errors: how many samples may fail in the server's life; one that fails in every epoch
+            counts each time.
 
     Raises:
         TypeError: `pipeline` is not a Pipeline.
@@ -69,7 +70,8 @@ class Server:
             raise ArgumentError(
                 f"on_error is 'raise', 'skip' or 'substitute', but got {on_error!r}"
             )
-        if max_errors is not None and (on_error == "raise" or max_errors < 0):
+        counts = isinstance(max_errors, int) and max_errors >= 0
+        if max_errors is not None and (on_error == "raise" or not counts):
             raise ArgumentError(
                 f"max_errors is a number from 0, and on_error is 'skip' or 'substitute' with it, "
                 f"but got {max_errors!r} with {on_error!r}"
@@ -77,6 +79,7 @@ class Server:
         inputs = pipeline.inputs()
         if not inputs:
             raise GraphError("The provided pipeline doesn't have any inputs")
+        self.pipeline = pipeline
         self._ragged: Ragged = ragged
         self.failures = Failures(on_error, max_errors)
         self._meters = Meters()
@@ -111,8 +114,14 @@ class Server:
         self.start_thread()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> Literal[False]:
         self.stop_thread()
+        return False
+
+    @property
+    def _thread(self) -> Scope | None:
+        # What is there while the server runs, and None else: scripts written for DALI look at it.
+        return self._desk.scope
 
     def _take(self, message: Submit, columns: list[list[Sample]]) -> Part:
         return self._desk.take_local(message, columns)
@@ -130,9 +139,18 @@ class Server:
         """The samples that were skipped or substituted, in the order in which that was found."""
         return self.failures.all()
 
-    def begin_epoch(self) -> int:
-        """The number of a new epoch. Random numbers depend on it; loaders call it."""
-        return self._desk.begin_epoch()
+    @property
+    def epochs(self) -> int:
+        """How many epochs have begun, of all loaders together."""
+        return self._desk.begun
+
+    def begin_epoch(self, again: int | None = None) -> int:
+        """The number of a new epoch, or of one that goes on. Random numbers depend on it."""
+        return self._desk.begin_epoch(again=again)
+
+    def go_on(self, begun: int) -> None:
+        """Number new epochs as if so many had begun; of calls in a row the highest counts."""
+        self._desk.go_on(begun)
 
     @forgetful
     def produce_data(self, obj: Any) -> Any:
@@ -191,6 +209,18 @@ class Server:
         if self.failures.on_error != "raise":
             batch = settle(batch, self._owns, self._desk.entry, self.failures)
         return self._evaluate(batch, meter, got)
+
+    def wait(self, batch: Any, timeout: float) -> None:
+        """Wait until the pipeline's outputs for a batch are there. Loaders with a timeout call it.
+
+        Raises:
+            TimeoutError: they have not come within that many seconds.
+            ServerStopped, WorkerDied: they will not come.
+        """
+        end = perf_counter() + timeout
+        for part in parts(batch, self._owns):
+            if not self._desk.entry(part, timeout).wait(max(0.0, end - perf_counter())):
+                raise TimeoutError
 
     def _owns(self, ref: Reference) -> bool:
         return ref.server == self._desk.name

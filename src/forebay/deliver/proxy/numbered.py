@@ -1,0 +1,134 @@
+"""Samples and batches of a DataLoader that know their place, on their way through torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from forebay.deliver.proxy.client import Proxy
+from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
+from forebay.deliver.proxy.reference import note_index
+from forebay.deliver.proxy.state import Epoch
+from forebay.deliver.proxy.worker_errors import prepare
+
+
+@dataclass(frozen=True)
+class Place:
+    """Indices of a batch (or one index), with the batch's place."""
+
+    epoch: int
+    batch: int
+    indices: Any
+
+
+class Numbering:
+    """A sampler whose items carry their place. `epoch` holds the epoch that was begun last."""
+
+    def __init__(self, sampler: Any, epoch: list[Epoch]) -> None:
+        self._sampler = sampler
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Place]:
+        return self._places(self._epoch[0])
+
+    def _places(self, epoch: Epoch) -> Iterator[Place]:
+        # torch asks for an iterator more than once an epoch; the sampler is asked when one is used.
+        for batch, indices in epoch.batches():
+            yield Place(epoch.number, batch, indices)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+class Numbered:
+    """The user's map-style dataset, asked by place. It looks like the dataset from outside.
+
+    Args:
+        dataset: the user's.
+        proxy: is told each sample's place.
+        lenient: give a `BadSample` in the place of a sample that cannot be loaded.
+    """
+
+    def __init__(self, dataset: Any, proxy: Proxy, *, lenient: bool) -> None:
+        self.__dict__.update(_dataset=dataset, _proxy=proxy, _lenient=lenient)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_dataset", "_proxy", "_lenient"):  # while it is being unpickled
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._dataset, name, value)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, place: Place) -> Any:
+        self._proxy.client.begin(place.epoch, place.batch)
+        return self._one(self._dataset.__getitem__, place, place.indices, 0)
+
+    def __getitems__(self, place: Place) -> Sequence[Any]:
+        self._proxy.client.begin(place.epoch, place.batch)
+        one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
+        if several:
+            try:
+                items: Sequence[Any] = several(place.indices)
+            except Exception as error:
+                if not self._lenient:
+                    prepare(error, f"dataset indices {place.indices}")
+                    raise
+            else:
+                for index, item in zip(place.indices, items, strict=False):
+                    note_index(item, index)
+                return items
+            self._proxy.client.begin(place.epoch, place.batch)
+            one = partial(_one_of_several, several)
+        return [self._one(one, place, index, row) for row, index in enumerate(place.indices)]
+
+    def _one(self, load: Callable[[Any], Any], place: Place, index: Any, row: int) -> Any:
+        self._proxy.client.note_index(index)
+        try:
+            return load(index)
+        except Exception as error:
+            if not self._lenient:
+                prepare(error, f"dataset index {index}")
+                raise
+            path = getattr(error, "filename", None)
+            cause = detached(error)
+            return BadSample(index, path, "dataset", cause, place.epoch, place.batch, row)
+
+
+def _one_of_several(load: Callable[[Sequence[Any]], Sequence[Any]], index: Any) -> Any:
+    return load([index])[0]
+
+
+@dataclass(frozen=True)
+class Collating:
+    """A collate function that leaves out, or replaces, the samples that could not be loaded."""
+
+    collate: Callable[[Any], Any]
+    on_error: OnError
+
+    def __call__(self, samples: Sequence[Any]) -> Collated:
+        failed = [row for row, sample in enumerate(samples) if isinstance(sample, BadSample)]
+        rows = keep(self.on_error, len(samples), failed)
+        batch = self.collate([samples[row] for row in rows]) if rows else None
+        return Collated(batch, [samples[row] for row in failed])
+
+
+class Converting(Collating):
+    """The same for a loader that makes no batches: its batches are samples."""
+
+    def __call__(self, sample: Any) -> Collated:
+        if isinstance(sample, BadSample):
+            return Collated(None, [sample])
+        return Collated(self.collate(sample), [])
+
+
+class Collated(NamedTuple):
+    """A batch, None if nothing is left of it, and the samples that could not be loaded."""
+
+    batch: Any
+    bad: list[BadSample]
