@@ -266,15 +266,19 @@ class _Iteration:
 
 
 class _Callback:
-    """A callable that is asked for a batch, or for each of its rows."""
+    """A callable that is asked for a batch, or for each of its rows.
+
+    Attributes:
+        takes_request: it is told which one.
+    """
 
     def __init__(self, source: Callable[..., Any], *, batch_info: bool) -> None:
         self._source = source
         self._batch_info = batch_info
-        self._takes_argument = _takes_argument(source)
+        self.takes_request = _takes_argument(source)
 
     def __call__(self, request: Request, row: int | None) -> Any:
-        if not self._takes_argument:
+        if not self.takes_request:
             return self._source()
         iteration, epoch = request.iteration, request.epoch
         if row is not None:
@@ -317,6 +321,7 @@ class PythonSource(Source):
         self._batch = batch
         self._copy = copy
         self._over = False
+        self.seekable = isinstance(give, _Callback) and give.takes_request
 
     def read(self, request: Request) -> Sequence[Batch]:
         if self._over:
