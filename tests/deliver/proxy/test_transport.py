@@ -213,8 +213,9 @@ def test_only_this_user_can_reach_the_socket(listener):
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="a socket without a file")
 def test_a_new_listener_removes_what_killed_processes_left_and_no_others(monkeypatch):
     def make_and_die():
-        Listener()
+        kept = Listener()
         os.kill(os.getpid(), 9)
+        del kept
 
     with tempfile.TemporaryDirectory() as name:
         monkeypatch.setattr(tempfile, "tempdir", name)
