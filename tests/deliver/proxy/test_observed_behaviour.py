@@ -96,7 +96,7 @@ purpose.
 76   test_loader.py::test_random_numbers_do_not_depend_on_the_workers
      test_loader.py::test_runs_without_a_seed_differ
 77   test_row_77_a_deterministic_server_repeats_itself
-78   test_server.py::test_a_server_that_works_stops_at_once
+78   test_server.py::test_a_server_that_works_stops
 79   test_server.py::test_starting_and_stopping_twice_is_once
 80   test_server.py::test_an_exception_in_the_with_block_comes_out
 81   ../../system/test_exits.py::test_an_exception_outside_with_ends_the_process_with_its_traceback

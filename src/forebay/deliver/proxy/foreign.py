@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from torch._utils import ExceptionWrapper
 
 from forebay.deliver.proxy.recorded import homes
+from forebay.deliver.proxy.unshared import unshared
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def _open(server: str, batch: Any) -> Any:
     if produce is None:
         return batch
     try:
-        return produce(batch)
+        return produce(unshared(batch))
     except Exception as error:
         return _Failed(error)
 

@@ -17,6 +17,7 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 from forebay.execute.kept import forgetful
@@ -150,6 +151,8 @@ class _Producer:
             if death is None:
                 raise
             raise WorkerDied(death) from error
+        if hasattr(self._batches, "_workers"):
+            batch = unshared(batch)
         if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
