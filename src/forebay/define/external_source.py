@@ -17,7 +17,7 @@ from forebay.batch import Batch, Sample
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import ArgumentError, PlacementError, SourceError, UnknownArgumentError
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 from forebay.operators._source import Request, Source
 from forebay.operators.external_source import external_source as operator
 from forebay.types import BatchInfo, SampleInfo, data_type

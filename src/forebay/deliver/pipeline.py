@@ -21,7 +21,7 @@ from forebay.errors import ForebayError, GraphError, SourceError, UnknownInputEr
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
 from forebay.execute.scope import close_after
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 from forebay.types import PipelineAPIType
 
 

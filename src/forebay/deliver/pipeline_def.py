@@ -12,7 +12,7 @@ from forebay.define.options import not_in_this_version
 from forebay.define.rewrite import convert
 from forebay.deliver.pipeline import Pipeline
 from forebay.errors import ArgumentError, UnknownArgumentError
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 
 _PIPELINE = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
 
@@ -103,3 +103,16 @@ def _converted(fn: Any) -> Callable[..., Any]:
         raise ArgumentError(
             f"enable_conditionals needs a function whose source is at hand, but {fn!r}: {error}"
         ) from error
+
+
+def check_pipeline(value: Any) -> None:
+    """Raise ArgumentError for what is no pipeline; it may be what makes one."""
+    if isinstance(value, Pipeline):
+        return
+    hint = ""
+    if callable(value):
+        name = getattr(value, "__name__", repr(value))
+        hint = f". What makes a pipeline is called first: {name}(batch_size=...)"
+    raise ArgumentError(
+        f"Expected a forebay pipeline, got: {value!r} ({type(value).__name__}){hint}"
+    )

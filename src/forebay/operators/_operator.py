@@ -22,8 +22,9 @@ from typing import Any, TypeVar, overload
 
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError
+from forebay.operators._argument import REQUIRED, Argument
 from forebay.operators._rng import Rng
-from forebay.operators._schema import REQUIRED, Argument, BatchSize, Schema, read_schema, specials
+from forebay.operators._schema import BatchSize, Schema, read_schema, specials
 from forebay.types import Into
 
 Kernel = Callable[..., Any]

@@ -299,7 +299,7 @@ def test_several_outputs_lose_the_same_row(folder):
 UNCLEAR = {
     "packed boxes": lambda pictures: [pictures, torch.zeros(7, 5)],
     "tensors of columns or of samples": lambda p: [p, [torch.zeros(3, 2) for _ in range(3)]],
-    "a second batch of another size": lambda p: [p, p.take([0, 1])],
+    "a second batch of another size": lambda p: [p, p.select_rows([0, 1])],
 }
 
 

@@ -195,17 +195,6 @@ def test_results_are_free_when_their_references_are_gone(server):
     assert kept() is None
 
 
-@pytest.mark.parametrize(
-    "use", [bool, float, int, len, list, np.asarray], ids=lambda use: use.__name__
-)
-def test_using_a_reference_as_a_value_says_what_to_do(server, use):
-    ref = server.proxy(row(1))
-    for each in (ref, default_collate([ref])):
-        with pytest.raises(ProxyError, match="Return the reference"):
-            use(each)
-    assert "SampleRef" in repr(ref)
-
-
 def test_random_numbers_follow_the_sample_into_another_order():
     def draws(order):
         with Server(drawn()) as server:

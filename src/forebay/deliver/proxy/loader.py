@@ -18,7 +18,7 @@ from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
 from forebay.deliver.proxy.unshared import unshared
-from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
+from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
 from forebay.execute.kept import forgetful
 
@@ -32,17 +32,24 @@ class DataLoader(Resumable):
     `load_state_dict` go on in the middle of an epoch.
 
     Raises:
-        ArgumentError: the first argument is not a Server.
+        ArgumentError: the first argument is not a Server, or there is no dataset.
     """
 
     def __init__(
-        self, dali_server: Server, dataset: torch.utils.data.Dataset[Any], *args: Any, **kwargs: Any
+        self,
+        dali_server: Server,
+        dataset: torch.utils.data.Dataset[Any] = None,  # type: ignore[assignment]  # see below
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
+        # Who forgets the server gives the dataset in its place: then that is what is missing.
         if not isinstance(dali_server, Server):
             raise ArgumentError(
                 f"the first argument of the proxy's DataLoader is the server, but got "
-                f"{type(dali_server).__name__}"
+                f"{type(dali_server).__name__}: proxy.DataLoader(server, dataset, ...)"
             )
+        if dataset is None:
+            raise ArgumentError("the proxy's DataLoader has a server, but no dataset")
         self.dali_server = dali_server
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
@@ -149,12 +156,8 @@ class _Producer:
             # Dataset's own errors of these classes come here too, with all workers alive.
             death = self._death()
             if death is None:
-                release(error)
                 raise
             raise WorkerDied(death) from error
-        except Exception as error:
-            release(error)
-            raise
         if hasattr(self._batches, "_workers"):
             batch = unshared(batch)
         if isinstance(batch, Collated):

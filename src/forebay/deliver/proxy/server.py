@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
 from forebay.deliver.proxy.desk import Desk
@@ -62,8 +63,7 @@ class Server:
         on_error: OnError = "raise",
         max_errors: int | None = None,
     ) -> None:
-        if not isinstance(pipeline, Pipeline):
-            raise ArgumentError(f"Expected a forebay pipeline, got: {pipeline}")
+        check_pipeline(pipeline)
         if ragged not in ("error", "list", "pad", "nested"):
             raise ArgumentError(f"ragged is 'error', 'list', 'pad' or 'nested', but got {ragged!r}")
         if on_error not in ("raise", "skip", "substitute"):
