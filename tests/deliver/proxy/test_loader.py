@@ -70,7 +70,7 @@ def test_the_server_must_be_there(server):
     dataset = Numbers(server.proxy)
     with pytest.raises(ArgumentError, match=r"first argument.*is the server.*NoneType"):
         proxy.DataLoader(None, dataset)
-    with pytest.raises(TypeError, match="'dataset'"):
+    with pytest.raises(TypeError, match="is the server, but got Numbers"):
         proxy.DataLoader(dataset, batch_size=4)
     with pytest.raises(TypeError, match="is the server"):
         proxy.DataLoader(dataset, dataset)

@@ -419,12 +419,12 @@ def test_row_74_what_was_pending_at_a_stop_is_refused_and_the_next_epoch_is_whol
     assert server.produce_data(pending[0]).tolist() == [[1, 1, 1]]
     server.stop_thread()
     server.start_thread()
-    for batch in pending[1:]:
+    for number, batch in enumerate(pending):
         try:
             data = in_thread(lambda batch=batch: server.produce_data(batch))
         except (ServerStopped, RequestRefused):
             continue
-        assert data.tolist() == [[2 * pending.index(batch) + 1] * 3]  # it was done before the stop
+        assert data.tolist() == [[2 * number + 1] * 3]  # it was done before the stop
     assert check_all(load(server, num_workers=2)) == ALL
 
 
