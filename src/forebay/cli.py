@@ -57,13 +57,13 @@ def run(
 
 @app.command()
 def operators() -> None:
-    """List the operators, with their devices, and those of DALI that are missing."""
+    """List the operators, with the devices that they run on, and those of DALI that are missing."""
     from forebay.compat.missing import missing_operators
 
     known = {name: op for name, op in discover().items() if not op.hidden}
     for name, op in sorted(known.items()):
         older = "" if name == op.name else f"  (fn.{op.name})"
-        typer.echo(f"fn.{name}  {', '.join(op.devices)}{older}")
+        typer.echo(f"fn.{name}  {op.where()}{older}")
     missing = missing_operators()
     typer.echo(f"\nIn DALI 2.4.0, but not in forebay {forebay.__version__} ({len(missing)}):")
     for name in missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -149,7 +150,10 @@ def test_dali_that_was_imported_first_is_left_alone(write):
 
 def test_operators_are_listed_with_devices_and_those_that_are_missing():
     done = python("-m", "forebay", "operators")
-    assert "fn.resize  cpu, gpu" in done.stdout.splitlines()
+    listed = [line for line in done.stdout.splitlines() if "  " in line]
+    assert all(re.match(r"fn\.\S+  cpu( \(in DALI also (gpu|mixed)\))?($|  )", x) for x in listed)
+    assert "fn.resize  cpu (in DALI also gpu)" in done.stdout.splitlines()
+    assert "fn.io.file.read  cpu" in done.stdout.splitlines()
     known, _, missing = done.stdout.partition("In DALI 2.4.0")
     assert not {line.split()[0] for line in known.splitlines() if line} & set(missing.splitlines())
 
