@@ -122,6 +122,12 @@ def test_what_does_nothing_comes_last_and_says_so():
     assert entries(fn.resize.__doc__)["minibatch_size"][1].startswith("no effect")
 
 
+@every
+def test_help_names_the_devices_that_an_operator_runs_on_in_this_version(name):
+    runs_on = entries(function(name).__doc__)["device"][1]
+    assert re.fullmatch(r"where the operator runs: cpu( \(in DALI also (gpu|mixed)\))?\.", runs_on)
+
+
 def test_a_seed_is_an_argument_of_random_operators_alone():
     assert "seed" in entries(fn.random.uniform.__doc__)
     assert "seed" not in entries(fn.resize.__doc__)

@@ -27,7 +27,7 @@ from forebay.types import DALIDataType, ScalarConstant, is_number, writes_consta
 
 GENERIC = {
     "name": "the node's name, unique within the pipeline.",
-    "device": "where the operator runs: 'cpu', 'gpu' or, for decoders, 'mixed'.",
+    "device": "where the operator runs",
     "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers.",
     "preserve": "keep the node even if no output needs it.",
     "bytes_per_sample_hint": "no effect: memory is sized from the data.",
@@ -37,7 +37,8 @@ GENERIC = {
 
 def generic_docs(operator: Operator) -> dict[str, str]:
     """Those of them that an operator takes: a seed is for random ones."""
-    return {k: doc for k, doc in GENERIC.items() if k != "seed" or operator.uses_rng}
+    docs = {**GENERIC, "device": f"{GENERIC['device']}: {operator.where()}."}
+    return {name: doc for name, doc in docs.items() if name != "seed" or operator.uses_rng}
 
 
 def find_operator(name: str) -> Operator:
@@ -185,7 +186,7 @@ def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) 
         return "gpu" if on_gpu else "cpu"
     if device not in operator.devices:
         raise PlacementError(
-            f"fn.{operator.name} runs on {' or '.join(operator.devices)}, but device={device!r}"
+            f"fn.{operator.name} runs on {operator.where()}, but device={device!r}"
         )
     return device
 

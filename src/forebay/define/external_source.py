@@ -54,7 +54,8 @@ def external_source(
         cycle: what an iterable does at its end: None, False or "no" ends the data, True or "quiet"
             starts it again, "raise" ends the epoch and starts it again after `reset`.
         name: of the node; the proxy's parameters and `feed_input` use it.
-        device: "cpu", or "gpu" to have the data copied to the GPU.
+        device: "cpu". "gpu", to have the data copied to the GPU, is refused when the pipeline is
+            built: this version has no GPU executor.
         layout, dtype, ndim: of the data; one for all outputs, or a list with one for each of the
             first outputs. Data of another type or number of axes is refused.
         batch: whether the source gives whole batches (default) or samples.
@@ -130,7 +131,9 @@ def _check(
                 f"external_source has no argument '{hint}'{suggestion(hint, known)}"
             )
     if device not in ("cpu", "gpu"):
-        raise PlacementError(f"fn.external_source runs on cpu or gpu, but device={device!r}")
+        raise PlacementError(
+            f"fn.external_source runs on {operator.where()}, but device={device!r}"
+        )
     if parallel:
         raise ArgumentError(
             "external_source(parallel=True) is not in this version; leave it out, or load the data "

@@ -35,7 +35,8 @@ class Pipeline(Described, Definition):
     Args:
         batch_size: the most samples in a batch.
         num_threads: threads for the work on samples.
-        device_id: the GPU. None or -1: the CPU alone; CUDA is not touched.
+        device_id: the GPU, which nothing runs on in this version: CUDA is not touched. None or -1:
+            the CPU alone.
         seed: of all random numbers; None or -1 for a fresh one, which `repr` shows.
         prefetch_queue_depth: how many batches are prepared ahead.
         exec_pipelined, exec_async: False for either prepares no batch before it is asked for.
