@@ -92,7 +92,10 @@ CALLS = {
     "proxy, too many": (lambda: proxy(*X, X[0]), r"proxy\(image, mask\).* too many"),
     "proxy, unknown": (lambda: proxy(X[0], msk=X[0]), "'msk'"),
     "proxy, None": (lambda: proxy(None, X[0]), "input 'image' of the proxy: .* NoneType"),
-    "proxy, texts": (lambda: proxy(["a"], X[0]), "input 'image' of the proxy: .* as bytes"),
+    "proxy, texts": (
+        lambda: proxy(["a"], X[0]),
+        "input 'image' of the proxy: .* as str or as bytes",
+    ),
     "DataLoader": (lambda: DataLoader(X, X), "is the server, but got list"),
     "DataLoader, no server": (lambda: DataLoader(X, batch_size=2), "is the server, but got list"),
     "DataLoader, no dataset": (

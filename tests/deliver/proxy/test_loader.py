@@ -70,7 +70,9 @@ def test_the_server_must_be_there(server):
     dataset = Numbers(server.proxy)
     with pytest.raises(ArgumentError, match=r"first argument.*is the server.*NoneType"):
         proxy.DataLoader(None, dataset)
-    with pytest.raises(TypeError, match="is the server, but got Numbers"):
+    with pytest.raises(
+        TypeError, match=r"is the server, but got Numbers: proxy\.DataLoader\(server"
+    ):
         proxy.DataLoader(dataset, batch_size=4)
     with pytest.raises(TypeError, match="is the server"):
         proxy.DataLoader(dataset, dataset)
@@ -501,3 +503,20 @@ def test_tensors_of_a_sample_arrive_in_memory_of_their_own(server, workers):
             assert tensors["a"].tolist() == array.tolist() == [label, label]
             assert not tensors["a"].is_shared()
         assert not labels.is_shared()
+
+
+# ── what is seen of it ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "shown"),
+    [
+        (Numbers, {"batch_size": 4, "num_workers": 2}, "Numbers of 23 batch_size=4 num_workers=2"),
+        (Stream, {}, "Stream batch_size=1 num_workers=0"),
+        (Numbers, {"batch_size": None}, "Numbers of 23 batch_size=None num_workers=0"),
+        (Numbers, {"batch_sampler": [[1, 2]]}, "Numbers of 23 batch_sampler=list num_workers=0"),
+    ],
+)
+def test_a_loader_shows_its_dataset_batches_workers_and_server(server, dataset, options, shown):
+    loader = proxy.DataLoader(server, dataset(server.proxy), **options)
+    assert repr(loader) == f"<proxy.DataLoader dataset={shown} server={server!r}>"

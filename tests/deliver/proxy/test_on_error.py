@@ -455,3 +455,52 @@ def test_a_python_function_that_fails_takes_its_own_sample_along(workers):
             (4, KeyError),
         ]
     assert got == [([0, 0, 1], [0, 1, 2]), ([2, 3, 3], [5, 6, 7])]
+
+
+# ── what is said where the run ends ──────────────────────────────────────────────────────────────
+
+SKIPPING = "Server(..., on_error='skip') leaves such samples out and goes on"
+
+
+def notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_error_of_one_sample_tells_how_to_leave_it_out(folder, workers, own):
+    with proxy.Server(decode()) as server:
+        dataset = Pictures(server, folder)
+        if own:
+            loader = proxy.DataLoader(server, dataset, batch_size=8, num_workers=workers)
+        else:
+            torchs = torch.utils.data.DataLoader(dataset, batch_size=8, num_workers=workers)
+            loader = map(server.produce_data, torchs)
+        error = failure(lambda: list(loader))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == [SKIPPING]
+
+
+def test_it_is_told_once_however_often_the_data_is_asked_for(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        errors = [failure(lambda: server.produce_data(batch)) for _ in range(3)]
+    assert [notes(error) for error in errors] == [[SKIPPING]] * 3
+
+
+def test_an_error_of_all_samples_is_no_matter_of_bad_files(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(MISSING)])
+        error = failure(lambda: server.produce_data(batch))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == []
+
+
+def test_who_skips_already_is_not_told_to(folder):
+    with proxy.Server(decode(), on_error="skip") as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        error = failure(lambda: server.produce_data(batch))  # what belongs to it is not known
+    assert SKIPPING not in notes(error)

@@ -16,7 +16,7 @@ from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numb
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
-from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.state import Epoch, Resumable, length_of
 from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
@@ -58,12 +58,23 @@ class DataLoader(Resumable):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.dali_server.start_thread()
         epoch = self._begin()
-        self._meter = self.dali_server.measure_epoch()
+        self._meter = self.dali_server.deliveries.meters.begin(persistent=self.persistent_workers)
         return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
         return self._meter.report()
+
+    def __repr__(self) -> str:
+        size = length_of(self.dataset)
+        dataset = type(self.dataset).__name__ + ("" if size is None else f" of {size}")
+        batches = f"batch_size={self.batch_size}"
+        if self.batch_size is None and self.batch_sampler is not None:
+            batches = f"batch_sampler={type(self.batch_sampler).__name__}"
+        return (
+            f"<proxy.DataLoader dataset={dataset} {batches} num_workers={self.num_workers} "
+            f"server={self.dali_server!r}>"
+        )
 
     def _get_iterator(self) -> Any:
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
@@ -76,7 +87,7 @@ class DataLoader(Resumable):
             if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
                 view.__dict__["dataset"] = ToldStream(self.dataset)
         else:
-            on_error = self.dali_server.failures.on_error
+            on_error = self.dali_server.deliveries.failures.on_error
             dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
@@ -106,7 +117,8 @@ class _Producer:
         epoch: Epoch,
         timeout: float,
     ) -> None:
-        self._server = server
+        self._server = server  # which ends when nobody has it
+        self._deliveries = server.deliveries
         self._timeout = timeout
         self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
@@ -128,7 +140,7 @@ class _Producer:
         batch = self._late.pop() if self._late else self._take()
         if self._timeout:
             try:
-                self._server.wait(batch, self._timeout)
+                self._deliveries.wait(batch, self._timeout)
             except TimeoutError:
                 self._late.append(batch)
                 raise ProxyError(
@@ -136,7 +148,7 @@ class _Producer:
                     f"the batch, but the pipeline's outputs for it did not come. The next "
                     f"next() waits for it again"
                 ) from None
-        produced = self._server.produce_batch(batch, self._meter)
+        produced = self._deliveries.produce(batch, self._meter)
         # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
         # Without workers torch takes a batch whenever it is asked.
         self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
@@ -149,7 +161,7 @@ class _Producer:
             batch = next(self._batches)
         except StopIteration:
             self._epoch.end()
-            self._server.failures.warn()
+            self._deliveries.failures.warn()
             raise
         except (ConnectionError, EOFError) as error:
             # torch takes a tensor from the worker that made it, which may have died meanwhile. The
@@ -161,7 +173,7 @@ class _Producer:
         if hasattr(self._batches, "_workers"):
             batch = unshared(batch)
         if isinstance(batch, Collated):
-            self._server.failures.add(batch.bad)
+            self._deliveries.failures.add(batch.bad)
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
