@@ -28,7 +28,7 @@ from imagenet_cpu import machine, versions
 from forebay import fn, pipeline_def
 from forebay.torch import proxy
 
-BATCH = 32
+BATCH = 96
 SIDES = (32, 512)
 
 

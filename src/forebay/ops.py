@@ -10,12 +10,13 @@ import sys
 from typing import Any, ClassVar, NoReturn
 
 from forebay.define.call import GENERIC, find_argument, write_node
+from forebay.define.describe import describe
 from forebay.define.external_source import external_source
 from forebay.errors import UnknownOperatorError
 from forebay.fn import Namespace as _FnNamespace
 from forebay.fn import signature
+from forebay.operators._argument import suggestion
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import suggestion
 
 
 class OperatorClass:
@@ -31,6 +32,7 @@ class OperatorClass:
         self._arguments = arguments
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Write the node. Arguments given here take precedence over the class's."""
         return write_node(self._name, inputs, {**self._arguments, **arguments})
 
     @property
@@ -39,7 +41,7 @@ class OperatorClass:
 
 
 class ExternalSource:
-    """The class form of `fn.external_source`, with its arguments."""
+    __doc__ = external_source.__doc__
 
     def __init__(
         self, source: Any = None, num_outputs: int | None = None, **arguments: Any
@@ -78,7 +80,7 @@ def _fill(root: str) -> None:
         members = {
             "_name": name,
             "_operator": operator,
-            "__doc__": operator.schema.doc,
+            "__doc__": describe(operator),
             "__module__": home.__name__,
             "__signature__": signature(operator),
         }

@@ -350,7 +350,7 @@ def test_what_the_users_code_raises_is_chained_to_an_error_with_the_line():
         ({"source": [], "layout": ["X", "Y"]}, ArgumentError, "1 outputs, but 2 values"),
         ({"source": [], "dtype": "int99"}, ArgumentError, "int99"),
         ({"source": [], "parallel": True}, ArgumentError, "not in this version"),
-        ({"device": "tpu"}, RuntimeError, "runs on cpu or gpu, but device='tpu'"),
+        ({"device": "tpu"}, RuntimeError, r"runs on cpu \(in DALI also gpu\), but device='tpu'"),
         ({"sorce": []}, UnknownArgumentError, "no argument 'sorce'; did you mean 'source'"),
         ({"cuda_straem": 1}, KeyError, "did you mean 'cuda_stream'"),
     ],

@@ -20,18 +20,25 @@ from forebay.errors import (
     UnknownArgumentError,
     UnknownOperatorError,
 )
+from forebay.operators._argument import Argument, suggestion
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import Argument, Schema, suggestion
+from forebay.operators._schema import Schema
 from forebay.types import DALIDataType, ScalarConstant, is_number, writes_constants
 
 GENERIC = {
-    "name": "the node's name, unique within the pipeline",
-    "device": "where the operator runs: 'cpu', 'gpu' or, for decoders, 'mixed'",
-    "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers",
-    "preserve": "keep the node even if no output needs it",
-    "bytes_per_sample_hint": "accepted; memory is sized from the data",
+    "name": "the node's name, unique within the pipeline.",
+    "device": "where the operator runs",
+    "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers.",
+    "preserve": "keep the node even if no output needs it.",
+    "bytes_per_sample_hint": "no effect: memory is sized from the data.",
 }
 """The arguments that every operator has, and what they do."""
+
+
+def generic_docs(operator: Operator) -> dict[str, str]:
+    """Those of them that an operator takes: a seed is for random ones."""
+    docs = {**GENERIC, "device": f"{GENERIC['device']}: {operator.where()}."}
+    return {name: doc for name, doc in docs.items() if name != "seed" or operator.uses_rng}
 
 
 def find_operator(name: str) -> Operator:
@@ -95,7 +102,7 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
     check_count(operator.schema, len(inputs))
     given = {k: v for k, v in arguments.items() if v is not None}
     generic = {k: given.pop(k) for k in GENERIC if k in given}
-    if "seed" in generic and not operator.uses_rng:
+    if "seed" in generic and "seed" not in generic_docs(operator):
         raise ArgumentError("takes no 'seed': it draws no random numbers")
     constants, varying = _arguments(operator, given)
     nodes = tuple(as_node(value) for value in inputs)
@@ -179,7 +186,7 @@ def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) 
         return "gpu" if on_gpu else "cpu"
     if device not in operator.devices:
         raise PlacementError(
-            f"fn.{operator.name} runs on {' or '.join(operator.devices)}, but device={device!r}"
+            f"fn.{operator.name} runs on {operator.where()}, but device={device!r}"
         )
     return device
 

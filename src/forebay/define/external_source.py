@@ -18,7 +18,7 @@ from forebay.batch import Batch, Sample
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import ArgumentError, PlacementError, SourceError, UnknownArgumentError
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 from forebay.operators._source import Request, Source
 from forebay.operators.external_source import external_source as operator
 from forebay.types import BatchInfo, SampleInfo, data_type
@@ -59,7 +59,8 @@ def external_source(
         cycle: what an iterable does at its end: None, False or "no" ends the data, True or "quiet"
             starts it again, "raise" ends the epoch and starts it again after `reset`.
         name: of the node; the proxy's parameters and `feed_input` use it.
-        device: "cpu", or "gpu" to have the data copied to the GPU.
+        device: "cpu". "gpu", to have the data copied to the GPU, is refused when the pipeline is
+            built: this version has no GPU executor.
         layout, dtype, ndim: of the data; one for all outputs, or a list with one for each of the
             first outputs. Data of another type or number of axes is refused.
         batch: whether the source gives whole batches (default) or samples.
@@ -135,7 +136,9 @@ def _check(
                 f"external_source has no argument '{hint}'{suggestion(hint, known)}"
             )
     if device not in ("cpu", "gpu"):
-        raise PlacementError(f"fn.external_source runs on cpu or gpu, but device={device!r}")
+        raise PlacementError(
+            f"fn.external_source runs on {operator.where()}, but device={device!r}"
+        )
     if parallel:
         raise ArgumentError(
             "external_source(parallel=True) is not in this version; leave it out, or load the data "
@@ -291,15 +294,19 @@ class _Iteration:
 
 
 class _Callback:
-    """A callable that is asked for a batch, or for each of its rows."""
+    """A callable that is asked for a batch, or for each of its rows.
+
+    Attributes:
+        takes_request: it is told which one.
+    """
 
     def __init__(self, source: Callable[..., Any], *, batch_info: bool) -> None:
         self._source = source
         self._batch_info = batch_info
-        self._takes_argument = _takes_argument(source)
+        self.takes_request = _takes_argument(source)
 
     def __call__(self, request: Request, row: int | None) -> Any:
-        if not self._takes_argument:
+        if not self.takes_request:
             return self._source()
         iteration, epoch = request.iteration, request.epoch
         if row is not None:
@@ -342,6 +349,7 @@ class PythonSource(Source):
         self._batch = batch
         self._copy = copy
         self._over = False
+        self.seekable = isinstance(give, _Callback) and give.takes_request
 
     def read(self, request: Request) -> Sequence[Batch]:
         if self._over:

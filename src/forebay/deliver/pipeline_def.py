@@ -12,7 +12,7 @@ from forebay.define.options import not_in_this_version
 from forebay.define.rewrite import convert
 from forebay.deliver.pipeline import Pipeline
 from forebay.errors import ArgumentError, UnknownArgumentError
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 
 _PIPELINE = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
 

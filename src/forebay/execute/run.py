@@ -15,6 +15,7 @@ from forebay.batch import Batch, Sample
 from forebay.compile.plan import Instruction, Plan
 from forebay.define.node import Node
 from forebay.errors import ForebayError, OperatorError, ReaderError, SourceError
+from forebay.execute.kept import fresh, kept
 from forebay.execute.memory import Slabs
 from forebay.operators._operator import SamplesFailedError, as_outputs
 from forebay.operators._rng import Rng
@@ -231,7 +232,7 @@ class Run:
             node = instruction.node
             kind = ReaderError if isinstance(cause, SourceError) else OperatorError
             failed = kind(node.operator.name, number, source, str(node.origin), _reason(cause))
-        failed.__cause__ = cause
+        failed.__cause__ = kept(cause)
         return failed
 
     def finish(self) -> None:
@@ -246,7 +247,7 @@ class Run:
                     )
                 )
             except Exception as error:  # whoever waits must be told, whatever it was
-                self.error = error
+                self.error = kept(error)
         self.rows = []
         self._targets = []
         self.fed = {}
@@ -283,7 +284,7 @@ class Run:
 
     def _raise(self, error: BaseException) -> NoReturn:
         try:
-            raise error
+            raise fresh(error)
         finally:  # else the error's traceback, this frame and the run would keep each other alive
             del error, self
 

@@ -58,8 +58,11 @@ def normalize(
         stddev: used instead of the computed deviation, likewise.
         axes, axis_names: the axes that are averaged over, all by default; with tensors given, those
             along which these have extent 1.
+        scale: the factor of the normalised values.
+        shift: what is added to them last.
         ddof: the variance is the sum of squares divided by the number of elements less `ddof`,
             even if `mean` is given.
+        epsilon: added to the variance, so that what hardly varies is not divided by almost 0.
         dtype: the output's element type. Integers are rounded half away from zero and clamped.
 
     Returns:

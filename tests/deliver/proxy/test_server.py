@@ -26,6 +26,7 @@ from forebay.errors import (
 )
 from forebay.torch import proxy
 from forebay.torch.proxy import DALIServer, Padded, Server
+from garbage import collect
 from proxies import BOUND, Numbers, check_all, drawn, in_thread, row, sum_and_difference, twice
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
@@ -249,9 +250,7 @@ def test_a_forgotten_server_ends_its_threads():
     server.start_thread()
     produced(server, 1)
     del server
-    gc.collect()
-    for thread in server_threads():
-        thread.join(BOUND)
+    collect()
     assert not server_threads()
 
 

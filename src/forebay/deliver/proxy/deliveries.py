@@ -11,7 +11,6 @@ from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.failures import Failures
 from forebay.deliver.proxy.recorded import Reference
-from forebay.deliver.proxy.reference import Part
 from forebay.deliver.proxy.report import Meter, Meters
 from forebay.deliver.proxy.rows import parts, settle
 from forebay.deliver.proxy.structure import replace
@@ -55,23 +54,14 @@ class Deliveries:
 
         Raises what went wrong in the first row that failed.
         """
-        entries: dict[Entry, None] = {}
-
-        def entry(part: Part) -> Entry:
-            found = self.desk.entry(part)
-            entries[found] = None
-            return found
-
-        evaluation = Evaluation(entry, self._ragged)
+        evaluation = Evaluation(self.desk.entry, self.owns, self._ragged)
         try:
-            produced = replace(
-                obj, Reference, lambda ref: evaluation.value(ref) if self.owns(ref) else ref
-            )
+            produced = replace(obj, Reference, evaluation.own_value)
         except OperatorError as error:
             if self.failures.on_error == "raise":
-                _suggest_skipping(error, entries)
+                _suggest_skipping(error, evaluation.entries)
             raise
-        meter.book(entries, got, perf_counter(), evaluation.recorded)
+        meter.book(evaluation.entries, got, perf_counter(), evaluation.recorded)
         return produced
 
     def wait(self, batch: Any, timeout: float) -> None:
@@ -90,6 +80,10 @@ class Deliveries:
 def _suggest_skipping(error: OperatorError, entries: Iterable[Entry]) -> None:
     """Note it on the error of a sample, unless all those that it was run with failed too."""
     runs = [entry.run for entry in entries if entry.run is not None]
-    alone = any(error in run.failures.values() and len(run.failures) < run.size for run in runs)
+    alone = any(
+        len(run.failures) < run.size
+        and any(error.__cause__ is failure.__cause__ for failure in run.failures.values())
+        for run in runs
+    )
     if alone and _SKIPPING not in getattr(error, "__notes__", ()):
         error.add_note(_SKIPPING)

@@ -24,8 +24,10 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable, length_of
-from forebay.deliver.proxy.worker_errors import Told, ToldStream, release
+from forebay.deliver.proxy.unshared import unshared
+from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
+from forebay.execute.kept import forgetful
 
 
 class DataLoader(Resumable):
@@ -135,6 +137,7 @@ class _Producer:
     def __iter__(self) -> _Producer:
         return self
 
+    @forgetful
     def __next__(self) -> Any:
         while True:
             with contextlib.suppress(NoGoodRowError):  # such a batch is passed over
@@ -173,12 +176,10 @@ class _Producer:
             # Dataset's own errors of these classes come here too, with all workers alive.
             death = self._death()
             if death is None:
-                release(error)
                 raise
             raise WorkerDied(death) from error
-        except Exception as error:
-            release(error)
-            raise
+        if hasattr(self._batches, "_workers"):
+            batch = unshared(batch)
         if isinstance(batch, Collated):
             self._deliveries.failures.add(batch.bad)
             batch = batch.batch

@@ -24,6 +24,7 @@ from forebay.deliver.proxy.recorded import (
 )
 from forebay.deliver.proxy.structure import find
 from forebay.errors import ProxyError
+from forebay.execute.kept import fresh
 
 if TYPE_CHECKING:
     from forebay.deliver.proxy.client import Fetch
@@ -263,7 +264,7 @@ def _collate_data(batch: Sequence[Any]) -> BatchRef:
     places: list[tuple[Part, int]] = []
     for ref in batch:
         if isinstance(ref, BrokenRef):
-            raise ref.error
+            raise fresh(ref.error)
         places.append(ref.sent())
     return BatchRef(_pieces(places), outputs.pop(), len(places))
 

@@ -24,6 +24,7 @@ from forebay.deliver.proxy.report import Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
+from forebay.execute.kept import forgetful, fresh
 from forebay.execute.scope import Scope, close_after
 
 
@@ -147,6 +148,7 @@ class Server:
         """The samples that were skipped or substituted, in the order in which that was found."""
         return self.deliveries.failures.all()
 
+    @forgetful
     def produce_data(self, obj: Any) -> Any:
         """The same structure with data in the place of references.
 
@@ -179,7 +181,7 @@ class Server:
         except NoGoodRowError as error:
             first = error.first
         assert first is not None
-        raise first
+        raise fresh(first)
 
     def report(self) -> Report:
         """Where the time of the epoch that was begun last went, and which stage limits.

@@ -43,18 +43,6 @@ def _arrives(error: Exception) -> bool:
     return False
 
 
-def release(error: Exception) -> None:
-    """Have an error that torch raised in the loop not keep itself and the loop's frames alive.
-
-    Found by the garbage collector, torch's iterator waits for seconds for each of its workers.
-    """
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is not None and last.tb_frame.f_code is ExceptionWrapper.reraise.__code__:
-        last.tb_frame.clear()  # it has the error among its variables
-
-
 @dataclass(frozen=True)
 class Told:
     """A function of the user's whose errors arrive."""
