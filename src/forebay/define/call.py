@@ -208,7 +208,7 @@ def as_node(value: Any) -> DataNode:
         value, ScalarConstant | int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
     ):
         raise ArgumentError(
-            f"an input is a node, a number or an array, but got {value!r} ({type(value).__name__})"
+            f"a node, a number or an array is needed, but got {value!r} ({type(value).__name__})"
         )
     if is_number(value):
         value = ScalarConstant(value)
