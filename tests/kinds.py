@@ -62,7 +62,7 @@ OPERATORS = [
     for name in CALLED
     if name in DALIS and ALL[name].schema.max_inputs and name != "python_function"
 ]
-"""Those of DALI's that have inputs. It runs Python functions only in pipelines of a special sort."""
+"""Those with inputs that DALI has. It runs Python functions only in pipelines of a special sort."""
 
 
 def _answers(operator: str) -> str:
