@@ -13,10 +13,11 @@ from forebay.define.call import check_count, find_argument, find_operator
 from forebay.define.node import DataNode, Node
 from forebay.deliver.feed import fed_batch
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.errors import ArgumentError, SourceError
 from forebay.execute.eager import run_now
 from forebay.execute.run import EndOfData, Place
-from forebay.operators._operator import Call, Operator, as_outputs
+from forebay.operators._operator import Call, Operator, SamplesFailedError, as_outputs
 from forebay.operators._rng import Rng, node_key
 
 Data = np.ndarray[Any, Any] | torch.Tensor | Sample | float
@@ -72,9 +73,11 @@ def run_operator(
     except ArgumentError as error:
         raise type(error)(f"{op.name}: {error}") from error.__cause__
     if call.batch_level:
-        result = call.run(
-            [Batch(b) for b in batches], [Batch(v) for v in values], Rng(seed), None, size
-        )
+        given_batches = [Batch(b) for b in batches], [Batch(v) for v in values]
+        try:
+            result = call.run(*given_batches, Rng(seed), None, size)
+        except SamplesFailedError as error:
+            raise next(iter(error.causes.values())) from None
         columns = [batch.samples for batch in as_outputs(result)]  # type: ignore[union-attr]
     else:
         rows = [
@@ -117,9 +120,11 @@ def run_pipeline(
         inputs: data for sources that are fed by hand, by name.
 
     Raises:
+        ArgumentError: `pipeline` is no pipeline.
         StopIteration: a source has no more data.
         OperatorError, SourceError: as from `Pipeline.run`; the first operator that fails.
     """
+    check_pipeline(pipeline)
     nodes = pipeline.inputs()
     for name in {*nodes, *inputs}:
         if name not in nodes or name not in inputs:

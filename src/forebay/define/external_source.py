@@ -7,6 +7,7 @@ hand: by `Pipeline.feed_input`, `run(name=…)` or the proxy.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -45,6 +46,10 @@ def external_source(
     **hints: Any,
 ) -> DataNode | list[DataNode]:
     """Data from the user's Python code.
+
+    A sample is an array, a tensor, a number, a list of numbers, bytes (taken as uint8), or a text
+    or path (its UTF-8 bytes, as `fn.io.file.read` takes them). A batch is a list of samples, or an
+    array with the batch as its first axis.
 
     Args:
         source: a callable, an iterable (list, generator, iterator, …) or a generator function. None
@@ -181,7 +186,13 @@ class Form:
         return Batch(samples)
 
     def sample(self, item: Any, *, copy: bool = True) -> Sample:
-        """The sample that an array, tensor or number stands for. Raises SourceError."""
+        """The sample that one item of data stands for. Raises SourceError.
+
+        Args:
+            item: an array, tensor, number, list of numbers, bytes (taken as uint8), or a text or
+                path (its UTF-8 bytes, as `fn.io.file.read` takes them).
+            copy: unless it lies in `bytes`, which nobody can change.
+        """
         array = _as_array(item)
         found = data_type(array.dtype)
         if self.dtype is not None and found is not self.dtype:
@@ -193,7 +204,7 @@ class Form:
             raise SourceError(
                 f"{self.ndim} axes{layout} are wanted, but got the shape {array.shape}"
             )
-        if copy or not array.flags.c_contiguous:
+        if (copy and not _lies_in_bytes(array)) or not array.flags.c_contiguous:
             array = array.copy(order="C")
         return Sample(array, self.layout)
 
@@ -203,14 +214,28 @@ def _as_array(item: Any) -> np.ndarray[Any, Any]:
         return item.array
     if isinstance(item, torch.Tensor):
         return item.detach().cpu().numpy()
-    array = np.asarray(item)
+    if isinstance(item, str | os.PathLike):
+        item = os.fsencode(item)
+    if isinstance(item, bytes | bytearray | memoryview):
+        return np.frombuffer(item, np.uint8)
+    try:
+        array = np.asarray(item)
+    except ValueError as error:
+        raise SourceError(f"a list of numbers is wanted: {error}") from None
     if array.dtype.kind not in "biuf":
-        text = "; text goes in as bytes: np.frombuffer(text.encode(), dtype=np.uint8)"
+        text = "; a sample is one text, as str or as bytes"
         raise SourceError(
             f"numbers are wanted, but got {type(item).__name__} (numpy type {array.dtype})"
             f"{text if array.dtype.kind in 'SU' else ''}"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _lies_in_bytes(array: Any) -> bool:
+    """Whether it is an array that nobody can change, as `np.frombuffer(file.read())` is."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, bytes)
 
 
 def _spread(value: Any, count: int, what: str) -> list[Any]:
@@ -269,15 +294,19 @@ class _Iteration:
 
 
 class _Callback:
-    """A callable that is asked for a batch, or for each of its rows."""
+    """A callable that is asked for a batch, or for each of its rows.
+
+    Attributes:
+        takes_request: it is told which one.
+    """
 
     def __init__(self, source: Callable[..., Any], *, batch_info: bool) -> None:
         self._source = source
         self._batch_info = batch_info
-        self._takes_argument = _takes_argument(source)
+        self.takes_request = _takes_argument(source)
 
     def __call__(self, request: Request, row: int | None) -> Any:
-        if not self._takes_argument:
+        if not self.takes_request:
             return self._source()
         iteration, epoch = request.iteration, request.epoch
         if row is not None:
@@ -320,6 +349,7 @@ class PythonSource(Source):
         self._batch = batch
         self._copy = copy
         self._over = False
+        self.seekable = isinstance(give, _Callback) and give.takes_request
 
     def read(self, request: Request) -> Sequence[Batch]:
         if self._over:

@@ -12,7 +12,6 @@ from forebay.errors import ArgumentError
 from forebay.types import CPU_ONLY_DEVICE_ID, DALIDataType, data_type
 
 _LATER = (
-    "checkpoint",
     "serialize",
     "deserialize",
     "deserialize_and_build",

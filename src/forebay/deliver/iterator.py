@@ -64,7 +64,7 @@ class Iterator:
         epochs = self._epochs(reader_name, size)
         self._steps = Lockstep([pipeline], epochs, seekable=reader_name is not None)
         self._held: tuple[Batch, ...] | None = None
-        self._resumed = False
+        self._resumed = self._steps.step > 0
         self._loops = 0  # begun so far; a reference to the latest would be a cycle
 
     def _epochs(self, reader: str | None, size: int | None) -> Epochs | None:
@@ -135,15 +135,7 @@ class Iterator:
 
     def state_dict(self) -> dict[str, int]:
         """The place after the last batch that was handed out, as a small dict of numbers."""
-        steps = self._steps
-        ahead = self._held is not None
-        return {
-            **self._identity(),
-            "epoch": steps.epoch,
-            "step": steps.step - ahead,
-            "source_epoch": steps.source_epoch,
-            "source_step": steps.source_step - ahead,
-        }
+        return {**self._identity(), **self._steps.place(ahead=self._held is not None)}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to the place of a state: the next loop gives the rest of that epoch.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from forebay.batch import Batch
 from forebay.deliver.last_batch import Epochs
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.errors import ArgumentError, ForebayError, OperatorError
 
 Outputs = list[tuple[Batch, ...]]
@@ -15,11 +16,7 @@ Outputs = list[tuple[Batch, ...]]
 def check_pipelines(pipelines: Sequence[Pipeline]) -> None:
     """Raise ArgumentError for what is no pipeline, or for none."""
     for pipeline in pipelines:
-        if not isinstance(pipeline, Pipeline):
-            raise ArgumentError(
-                f"an iterator runs a forebay Pipeline, but got {pipeline!r} "
-                f"({type(pipeline).__name__})"
-            )
+        check_pipeline(pipeline)
     if not pipelines:
         raise ArgumentError("Number of provided pipelines has to be at least 1")
 
@@ -31,6 +28,23 @@ def align(pipeline: Pipeline, reader: str) -> None:
         for slots in stage.sources:
             if slots.source is not None and slots.source.meta() == meta:
                 slots.source.align()
+
+
+def _restored(pipelines: Sequence[Pipeline]) -> Mapping[str, int] | None:
+    """The place in the checkpoints that the pipelines were given, or None. Raises ArgumentError."""
+    given = [pipeline.restored for pipeline in pipelines]
+    if not any(given):
+        return None
+    places = [None if checkpoint is None else checkpoint.iterator for checkpoint in given]
+    if places[0] is None or any(place != places[0] for place in places):
+        raise ArgumentError(
+            "the pipelines of an iterator go on with the checkpoints that checkpoints() of an "
+            "iterator gave together, and not with those of pipelines by themselves"
+        )
+    for pipeline, checkpoint in zip(pipelines, given, strict=True):
+        assert checkpoint is not None
+        pipeline.restore(checkpoint)
+    return places[0]
 
 
 class Lockstep:
@@ -57,7 +71,10 @@ class Lockstep:
         self._seekable = seekable
         self._ended = False
         taken = max(pipeline.taken for pipeline in pipelines)
-        if taken and seekable:  # the user has run them before: what was begun is left
+        place = _restored(pipelines)
+        if place is not None:
+            self.go_to(**place)
+        elif taken and seekable:  # the user has run them before: what was begun is left
             assert epochs is not None
             self.go_to(next(e for e in range(taken + 1) if epochs.begin(e) >= taken))
         elif taken:
@@ -111,6 +128,15 @@ class Lockstep:
     def leave(self) -> None:
         """Begin the next epoch in the middle of this one."""
         self.go_to(self.epoch + 1, 0, self.source_epoch + 1)
+
+    def place(self, *, ahead: bool) -> dict[str, int]:
+        """The arguments of `go_to` for this place; `ahead`: for one batch before."""
+        return {
+            "epoch": self.epoch,
+            "step": self.step - ahead,
+            "source_epoch": self.source_epoch,
+            "source_step": self.source_step - ahead,
+        }
 
     def go_to(self, epoch: int, step: int = 0, source_epoch: int = 0, source_step: int = 0) -> None:
         """Go on at another place; what was prepared is dropped."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from forebay.batch import Batch
@@ -11,14 +13,11 @@ from forebay.compile.cut import make_plan
 from forebay.compile.plan import Plan
 from forebay.define.definition import Definition
 from forebay.define.node import Node
-from forebay.define.options import (
-    Configured,
-    check_output_forms,
-    make_options,
-    not_in_this_version,
-)
+from forebay.define.options import make_options
+from forebay.deliver.checkpoint import Checkpoint, operators
+from forebay.deliver.described import Described
 from forebay.deliver.feed import Feed, fed_batch, label_of
-from forebay.errors import ArgumentError, ForebayError, GraphError, SourceError, UnknownInputError
+from forebay.errors import ForebayError, GraphError, SourceError, UnknownInputError
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
 from forebay.execute.scope import close_after
@@ -26,7 +25,7 @@ from forebay.operators._argument import suggestion
 from forebay.types import PipelineAPIType
 
 
-class Pipeline(Configured, Definition):
+class Pipeline(Described, Definition):
     """A graph of operators, and its execution.
 
     Batches are prepared ahead of their use, in threads that end when the pipeline is closed or
@@ -42,14 +41,17 @@ class Pipeline(Configured, Definition):
         prefetch_queue_depth: how many batches are prepared ahead.
         exec_pipelined, exec_async: False for either prepares no batch before it is asked for.
         output_dtype, output_ndim, output_layout: what each output must be; one for all, or a list.
-        enable_checkpointing, checkpoint: not in this version; refused.
+        checkpoint: what `checkpoint()` gave: the first batch is the one that came next there. The
+            seed is taken from it, if none is given.
+        enable_checkpointing: accepted; checkpoints can always be made.
         bytes_per_sample, set_affinity, max_streams, default_cuda_stream_priority,
         enable_memory_stats, exec_dynamic, experimental_exec_dynamic, stream_policy, concurrency,
         py_num_workers, py_start_method, py_callback_pickler: accepted; they tune DALI's memory,
             streams and worker processes, which have no counterpart here.
 
     Raises:
-        ArgumentError: an argument is out of range, or not in this version.
+        ArgumentError: an argument is out of range, or not in this version, or the checkpoint is of
+            another pipeline, as is seen when this one is built.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Pipeline(Configured, Definition):
         *,
         enable_memory_stats: bool = False,
         enable_checkpointing: bool = False,
-        checkpoint: str | None = None,
+        checkpoint: bytes | str | None = None,
         py_num_workers: int = 1,
         py_start_method: str = "fork",
         py_callback_pickler: Any = None,
@@ -81,8 +83,9 @@ class Pipeline(Configured, Definition):
         concurrency: Any = None,
     ) -> None:
         super().__init__()
-        if enable_checkpointing or checkpoint is not None:
-            not_in_this_version("enable_checkpointing", "leave it out")
+        self._restored = None if checkpoint is None else Checkpoint.load(checkpoint)
+        if self._restored is not None and seed in (None, -1):
+            seed = self._restored.seed
         hints = {
             "exec_pipelined": exec_pipelined,
             "exec_async": exec_async,
@@ -96,7 +99,7 @@ class Pipeline(Configured, Definition):
             "py_start_method": py_start_method,
             "stream_policy": stream_policy,
             "concurrency": concurrency,
-            "is_restored_from_checkpoint": False,
+            "is_restored_from_checkpoint": checkpoint is not None,
         }
         forms = (output_dtype, output_ndim, output_layout)
         self._options = make_options(
@@ -128,19 +131,6 @@ class Pipeline(Configured, Definition):
             self._plan = make_plan(self.output_nodes, self.sinks, self.seed, self.token)
         return self._plan
 
-    def _output_forms(self) -> list[tuple[Any, ...]]:
-        return check_output_forms(self.num_outputs, *self._options.forms)
-
-    def output_dtype(self) -> list[Any]:
-        """What was demanded of the outputs' element types: one each, None for nothing."""
-        return [dtype for dtype, _, _ in self._output_forms()]
-
-    def output_ndim(self) -> list[Any]:
-        return [ndim for _, ndim, _ in self._output_forms()]
-
-    def output_layout(self) -> list[Any]:
-        return [layout for _, _, layout in self._output_forms()]
-
     # ── its life ─────────────────────────────────────────────────────────────────────────────────
 
     def build(self) -> None:
@@ -150,10 +140,14 @@ class Pipeline(Configured, Definition):
             DefinitionError: what can be known to be wrong before data is there.
         """
         if self._executor is None:
+            if self._restored is not None:
+                self._restored.check(self.plan, self.seed)
             self._executor = self._make_executor()
             self._executor.seek(self._taken)
             # The executor must not keep the pipeline alive, nor outlive it.
             self._end = close_after(self, self._executor.close)
+            if self._restored is not None:
+                self.restore(self._restored)
 
     def close(self) -> None:
         """End the threads and drop what was prepared. Using the pipeline again starts it again."""
@@ -191,6 +185,45 @@ class Pipeline(Configured, Definition):
         self._taken, self._epoch, self._iteration = taken, epoch, iteration
         self._ended = self._setup_ended = False
 
+    def checkpoint(
+        self,
+        filename: str | None = None,
+        *,
+        ahead: int = 0,
+        iterator: Mapping[str, int] | None = None,
+    ) -> bytes:
+        """The place after the last batch that was taken, as JSON, for `Pipeline(checkpoint=…)`.
+
+        Args:
+            filename: a file to write it to, besides.
+            ahead: so many of the batches that were taken come again.
+            iterator: the place of the iterator that runs the pipeline.
+        """
+        taken, iteration = self._taken - ahead, self._iteration - len(self._runs) - ahead
+        place = taken, self._epoch, iteration
+        made = Checkpoint(self.seed, *place, operators(self.plan), iterator).dump()
+        if filename is not None:
+            Path(filename).write_bytes(made)
+        return made
+
+    def restore(self, place: Checkpoint) -> None:
+        """Go to a place. Sources that cannot be moved are read up to it. Raises ArgumentError."""
+        self._restored = None
+        place.check(self.plan, self.seed)
+        sources = [slots.source for stage in self.plan.stages for slots in stage.sources]
+        movable = all(source is None or source.seekable for source in sources)
+        passed = 0 if movable else place.iteration
+        self.seek(place.taken - passed, place.epoch, place.iteration - passed)
+        for _ in range(passed):
+            with contextlib.suppress(ForebayError, StopIteration):
+                self._schedule()
+                self._take()
+
+    @property
+    def restored(self) -> Checkpoint | None:
+        """The checkpoint that was given, until the pipeline has gone there."""
+        return self._restored
+
     @property
     def taken(self) -> int:
         """How many batches were taken, in all epochs together."""
@@ -206,10 +239,6 @@ class Pipeline(Configured, Definition):
         return not self._runs or self._ended
 
     # ── feeding ──────────────────────────────────────────────────────────────────────────────────
-
-    def inputs(self) -> dict[str, Node]:
-        """The sources that are fed by hand, by name, in the order of their definition."""
-        return {slots.node.label: slots.node for slots in self.plan.fed}
 
     def feed_input(
         self,
@@ -355,38 +384,6 @@ class Pipeline(Configured, Definition):
         self._taken += 1
         self._check_outputs(outputs)
         return outputs
-
-    def _check_outputs(self, outputs: tuple[Batch, ...]) -> None:
-        for index, (batch, form) in enumerate(zip(outputs, self._output_forms(), strict=True)):
-            dtype, ndim, layout = form
-            for what, wanted, got in (
-                ("Data type", dtype, batch.dtype),
-                ("Number of dimensions", ndim, batch.ndim()),
-                ("Layout", layout, batch.layout()),
-            ):
-                if wanted is not None and wanted != got:
-                    raise ForebayError(
-                        f"{what} in the output_idx={index} does not match. "
-                        f"Expected: {wanted!r}. Received: {got!r}."
-                    )
-
-    # ── about readers ────────────────────────────────────────────────────────────────────────────
-
-    def reader_meta(self, name: str | None = None) -> Any:
-        """What is known of a reader's data (see `ReaderMeta`), or of all readers' by name."""
-        sources = [slots for stage in self.plan.stages for slots in stage.sources]
-        found = {s.node.label: s.source.meta() for s in sources if s.source is not None}
-        readers = {label: meta for label, meta in found.items() if meta is not None}
-        if name is not None and name not in readers:
-            raise ArgumentError(f"there is no reader named '{name}'{suggestion(name, readers)}")
-        return readers if name is None else readers[name]
-
-    def epoch_size(self, name: str | None = None) -> Any:
-        """The number of samples in an epoch of a reader, or of all readers by name."""
-        if name is None:
-            return {label: self.epoch_size(label) for label in self.reader_meta()}
-        meta = self.reader_meta(name)
-        return meta["epoch_size_padded" if meta["pad_last_batch"] else "epoch_size"]
 
     def __enter__(self) -> Self:
         super().__enter__()

@@ -113,3 +113,16 @@ def _converted(fn: Any) -> Callable[..., Any]:
         raise ArgumentError(
             f"enable_conditionals needs a function whose source is at hand, but {fn!r}: {error}"
         ) from error
+
+
+def check_pipeline(value: Any) -> None:
+    """Raise ArgumentError for what is no pipeline; it may be what makes one."""
+    if isinstance(value, Pipeline):
+        return
+    hint = ""
+    if callable(value):
+        name = getattr(value, "__name__", repr(value))
+        hint = f". What makes a pipeline is called first: {name}(batch_size=...)"
+    raise ArgumentError(
+        f"Expected a forebay pipeline, got: {value!r} ({type(value).__name__}){hint}"
+    )

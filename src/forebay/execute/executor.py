@@ -18,6 +18,7 @@ from forebay.batch import Batch
 from forebay.compile.plan import Plan, SourceSlots
 from forebay.define.node import Node
 from forebay.execute.channel import Channel, Closed
+from forebay.execute.kept import kept
 from forebay.execute.memory import Slabs
 from forebay.execute.pool import Pool
 from forebay.execute.read import read_sources
@@ -124,7 +125,7 @@ class Executor:
             read_sources(self.plan, sources, run, self._batch_size, self._slabs)
         except BaseException as error:  # whatever the user's source raises belongs to this run
             self._ended = self._ended or isinstance(error, EndOfData)
-            run.error = error
+            run.error = kept(error)
 
     def _begin(self, run: Run, stage: int, number: int) -> None:
         """Begin a phase of a stage for a run, or end the stage if there is none left."""

@@ -15,8 +15,9 @@ from forebay.batch import Batch, Sample
 from forebay.compile.plan import Instruction, Plan
 from forebay.define.node import Node
 from forebay.errors import ForebayError, OperatorError, ReaderError, SourceError
+from forebay.execute.kept import fresh, kept
 from forebay.execute.memory import Slabs
-from forebay.operators._operator import as_outputs
+from forebay.operators._operator import SamplesFailedError, as_outputs
 from forebay.operators._rng import Rng
 
 
@@ -173,32 +174,43 @@ class Run:
 
     def run_batch(self, instructions: Sequence[Instruction]) -> None:
         """Run operators that see whole batches, on the rows that have not failed."""
-        good = [r for i, r in enumerate(self.rows) if i not in self.failures]
         instruction = None
         try:
             for instruction in instructions:
-                taking = good
-                if instruction.guards:
-                    taking = [row for row in good if _takes(row, instruction)]
-                if not taking:
-                    continue
-                columns = [
-                    [Batch([row[slot] for row in taking]) for slot in slots]
-                    for slots in (instruction.inputs, instruction.values)
-                ]
-                place = self.place
-                first = 0 if place.rows is None else place.rows[0]
-                rng = Rng(instruction.key, place.epoch, place.batch, first)
-                result = instruction.call.run(columns[0], columns[1], rng, np.empty, len(taking))
-                for slot, batch in zip(instruction.outputs, as_outputs(result), strict=True):
-                    assert isinstance(batch, Batch)
-                    for row, sample in zip(taking, batch.samples, strict=True):
-                        row[slot] = sample
+                good = [n for n in range(self.size) if n not in self.failures]
+                guarded = instruction.guards
+                taking = [n for n in good if not guarded or _takes(self.rows[n], instruction)]
+                if taking:
+                    self._run_samples(instruction, taking)
                 for slot in instruction.frees:
-                    for row in good:
-                        row[slot] = None
+                    for number in good:
+                        self.rows[number][slot] = None
         except BaseException as error:  # a thread of the pool must go on, whatever it was
             self.error = self._failure(instruction, None, (), error)
+
+    def _run_samples(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+        rows = [self.rows[number] for number in numbers]
+        inputs, values = (
+            [Batch([row[slot] for row in rows]) for slot in slots]
+            for slots in (instruction.inputs, instruction.values)
+        )
+        place = self.place
+        first = 0 if place.rows is None else place.rows[0]
+        rng = Rng(instruction.key, place.epoch, place.batch, first)
+        causes: Mapping[int, Exception] = {}
+        try:
+            result = as_outputs(instruction.call.run(inputs, values, rng, np.empty, len(rows)))
+        except SamplesFailedError as error:
+            causes, result = error.causes, error.results
+        for position, cause in causes.items():
+            number, row = numbers[position], rows[position]
+            self.failures[number] = self._failure(instruction, number, row, cause)
+            row[:] = [None] * len(row)
+        rows = [row for position, row in enumerate(rows) if position not in causes]
+        for slot, batch in zip(instruction.outputs, result, strict=True):
+            assert isinstance(batch, Batch)
+            for row, sample in zip(rows, batch.samples, strict=True):
+                row[slot] = sample
 
     def _failure(
         self,
@@ -220,7 +232,7 @@ class Run:
             node = instruction.node
             kind = ReaderError if isinstance(cause, SourceError) else OperatorError
             failed = kind(node.operator.name, number, source, str(node.origin), _reason(cause))
-        failed.__cause__ = cause
+        failed.__cause__ = kept(cause)
         return failed
 
     def finish(self) -> None:
@@ -235,7 +247,7 @@ class Run:
                     )
                 )
             except Exception as error:  # whoever waits must be told, whatever it was
-                self.error = error
+                self.error = kept(error)
         self.rows = []
         self._targets = []
         self.fed = {}
@@ -272,7 +284,7 @@ class Run:
 
     def _raise(self, error: BaseException) -> NoReturn:
         try:
-            raise error
+            raise fresh(error)
         finally:  # else the error's traceback, this frame and the run would keep each other alive
             del error, self
 

@@ -37,6 +37,20 @@ registry: dict[str, Operator] = {}
 """All operators by dotted name, aliases among them."""
 
 
+class SamplesFailedError(Exception):
+    """What an operator over batches raises where single samples are to blame.
+
+    Attributes:
+        causes: position of a sample in the operator's inputs → what went wrong with it.
+        results: what the operator returns for the others.
+    """
+
+    def __init__(self, causes: Mapping[int, Exception], results: tuple[Batch, ...]) -> None:
+        super().__init__(causes)
+        self.causes = causes
+        self.results = results
+
+
 class Operator:
     """One operator: its name, schema and kernels.
 

@@ -28,7 +28,13 @@ class Request:
 
 
 class Source(ABC):
-    """Something that gives batch after batch. It is asked from one thread, in order."""
+    """Something that gives batch after batch. It is asked from one thread, in order.
+
+    Attributes:
+        seekable: any batch can be asked for: it follows `seek`, or goes by the request alone.
+    """
+
+    seekable = False
 
     @abstractmethod
     def read(self, request: Request) -> Sequence[Batch]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError
-from forebay.operators._operator import operator
+from forebay.operators._operator import SamplesFailedError, operator
 from forebay.operators._schema import BatchSize
 from forebay.types import Between, Strings, data_type
 
@@ -57,24 +57,32 @@ def python_function(
         TypeError: the function returned something else than numpy arrays of numbers.
         ValueError: it returned more or fewer outputs, or arrays, than it should have, or an array
             that does not fit its layout.
-        Exception: what the function raises, as it is.
+        Exception: what the function raises, as it is. The other samples are not affected.
     """
     columns = [[sample.array.copy() for sample in batch.samples] for batch in inputs]
     results: list[list[Array]]
+    causes: dict[int, Exception] = {}
     if batch_processing:
         returned = _tuple(function(*columns), num_outputs)
         results = [[_copied(array) for array in _column(c, batch_size)] for c in returned]
     else:
-        rows = [
-            [_copied(array) for array in _tuple(function(*row), num_outputs)]
-            for row in (zip(*columns, strict=True) if columns else [()] * batch_size)
-        ]
+        rows = []
+        calls = zip(*columns, strict=True) if columns else [()] * batch_size
+        for position, arrays in enumerate(calls):
+            try:
+                rows.append([_copied(array) for array in _tuple(function(*arrays), num_outputs)])
+            except Exception as error:
+                causes[position] = error
         results = [[row[output] for row in rows] for output in range(num_outputs)]
     sources = [sample.source for sample in inputs[0].samples] if inputs else [None] * batch_size
-    return tuple(
-        Batch([_sample(*item, layout) for item in zip(column, sources, strict=True)])
+    good = [source for position, source in enumerate(sources) if position not in causes]
+    outputs = tuple(
+        Batch([_sample(*item, layout) for item in zip(column, good, strict=True)])
         for column, layout in zip(results, _layouts(output_layouts, num_outputs), strict=True)
     )
+    if causes:
+        raise SamplesFailedError(causes, outputs)
+    return outputs
 
 
 def _layouts(given: str | Strings | None, outputs: int) -> list[str]:

@@ -299,7 +299,7 @@ def test_several_outputs_lose_the_same_row(folder):
 UNCLEAR = {
     "packed boxes": lambda pictures: [pictures, torch.zeros(7, 5)],
     "tensors of columns or of samples": lambda p: [p, [torch.zeros(3, 2) for _ in range(3)]],
-    "a second batch of another size": lambda p: [p, p.take([0, 1])],
+    "a second batch of another size": lambda p: [p, p.select_rows([0, 1])],
 }
 
 
@@ -329,6 +329,7 @@ def test_errors_tell_index_path_operator_cause_and_place(folder, workers):
     assert (missing.batch, missing.row) == (1, 5)
     assert damaged.path == str(folder / f"{DAMAGED}.png")
     assert damaged.operator == "decoders.image"
+    assert missing.path == str(folder / f"{MISSING}.png")
     assert missing.operator == "io.file.read"
     assert isinstance(missing.cause, FileNotFoundError)
     assert unloadable.operator == "dataset"
@@ -421,3 +422,85 @@ def test_an_iterable_dataset_cannot_go_on_after_its_own_error(folder):
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ArgumentError, match="on_error"):
         proxy.Server(decode(), **options)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_python_function_that_fails_takes_its_own_sample_along(workers):
+    def half(number):
+        if number in (3, 4):
+            raise KeyError("mine")
+        return np.array(number // 2)
+
+    @pipeline_def(batch_size=8, num_threads=2)
+    def halves():
+        return fn.python_function(fn.external_source(name="number"), function=half)
+
+    class Halves(Dataset):
+        def __init__(self, server):
+            self.proxy = server.proxy
+
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            return self.proxy(index), index
+
+    with proxy.Server(halves(), on_error="skip") as server:
+        got = [
+            (numbers.tolist(), labels.tolist())
+            for numbers, labels in proxy.DataLoader(server, Halves(server), 4, num_workers=workers)
+        ]
+        assert [(bad.index, type(bad.cause)) for bad in server.errors] == [
+            (3, KeyError),
+            (4, KeyError),
+        ]
+    assert got == [([0, 0, 1], [0, 1, 2]), ([2, 3, 3], [5, 6, 7])]
+
+
+# ── what is said where the run ends ──────────────────────────────────────────────────────────────
+
+SKIPPING = "Server(..., on_error='skip') leaves such samples out and goes on"
+
+
+def notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_error_of_one_sample_tells_how_to_leave_it_out(folder, workers, own):
+    with proxy.Server(decode()) as server:
+        dataset = Pictures(server, folder)
+        if own:
+            loader = proxy.DataLoader(server, dataset, batch_size=8, num_workers=workers)
+        else:
+            torchs = torch.utils.data.DataLoader(dataset, batch_size=8, num_workers=workers)
+            loader = map(server.produce_data, torchs)
+        error = failure(lambda: list(loader))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == [SKIPPING]
+
+
+def test_it_is_told_once_however_often_the_data_is_asked_for(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        errors = [failure(lambda: server.produce_data(batch)) for _ in range(3)]
+    assert [notes(error) for error in errors] == [[SKIPPING]] * 3
+
+
+def test_an_error_of_all_samples_is_no_matter_of_bad_files(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(MISSING)])
+        error = failure(lambda: server.produce_data(batch))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == []
+
+
+def test_who_skips_already_is_not_told_to(folder):
+    with proxy.Server(decode(), on_error="skip") as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        error = failure(lambda: server.produce_data(batch))  # what belongs to it is not known
+    assert SKIPPING not in notes(error)

@@ -211,6 +211,30 @@ def test_only_this_user_can_reach_the_socket(listener):
 
 
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="a socket without a file")
+def test_a_new_listener_removes_what_killed_processes_left_and_no_others(monkeypatch):
+    def make_and_die():
+        kept = Listener()
+        os.kill(os.getpid(), 9)
+        del kept
+
+    with tempfile.TemporaryDirectory() as name:
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        folder = Path(name)
+        alive = Listener()
+        process = multiprocessing.get_context("fork").Process(target=make_and_die)
+        process.start()
+        process.join(BOUND)
+        (folder / "forebay-by-hand").mkdir()
+        assert len(list(folder.iterdir())) == 3
+        new = Listener()
+        kept = {Path(listener.address).parent for listener in (alive, new)}
+        assert set(folder.iterdir()) == {*kept, folder / "forebay-by-hand"}
+        connect(alive.address).close()
+        alive.close()
+        new.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="a socket without a file")
 def test_a_long_temporary_folder_does_not_matter(tmp_path, monkeypatch):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()

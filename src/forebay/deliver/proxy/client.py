@@ -13,7 +13,6 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import torch.utils.data
 
 from forebay.batch import Sample
@@ -329,7 +328,7 @@ class Proxy:
         samples = []
         for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
             try:
-                samples.append(as_sample(value, form, copy=not no_copy))
+                samples.append(form.sample(value, copy=not no_copy))
             except (SourceError, TypeError) as error:  # TypeError: torch types that numpy lacks
                 raise RequestRefused(f"input '{name}' of the proxy: {error}") from None
         call = self.client.call(samples)
@@ -349,10 +348,10 @@ class Proxy:
             if name in kwargs and name in given
         ]
         given |= kwargs
-        errors += [f"missing a required argument: '{name}'" for name in names if name not in given]
         errors += [
             f"got an unexpected keyword argument '{name}'" for name in given if name not in names
         ]
+        errors += [f"missing a required argument: '{name}'" for name in names if name not in given]
         if errors:
             expected = f"proxy({', '.join(names)})"
             raise RequestRefused(f"Expected signature is: {expected}, error: {errors[0]}")
@@ -360,24 +359,3 @@ class Proxy:
 
     def __repr__(self) -> str:
         return f"<proxy({', '.join(self._inputs)})>"
-
-
-def as_sample(value: Any, form: Form, *, copy: bool) -> Sample:
-    """The sample that a value given to the proxy stands for. Raises SourceError."""
-    if isinstance(value, str | os.PathLike):
-        value = os.fsencode(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        value = np.frombuffer(value, np.uint8)
-    elif isinstance(value, list | tuple):
-        try:
-            value = np.asarray(value)
-        except ValueError as error:
-            raise SourceError(f"a list of numbers is wanted: {error}") from None
-    return form.sample(value, copy=copy and not _lies_in_bytes(value))
-
-
-def _lies_in_bytes(value: Any) -> bool:
-    """Whether it is an array that nobody can change, as `np.frombuffer(file.read())` is."""
-    while isinstance(value, np.ndarray):
-        value = value.base
-    return isinstance(value, bytes)

@@ -10,6 +10,7 @@ from forebay.batch import Batch
 from forebay.deliver.proxy.report import Trip
 from forebay.errors import ProxyError, ServerStopped, SourceError
 from forebay.execute.channel import Closed
+from forebay.execute.kept import fresh, kept
 from forebay.execute.run import EndOfData, Run
 
 STOPPED = "the server was stopped before this batch was done"
@@ -50,7 +51,7 @@ class Entry:
                 try:
                     self._run = start()
                 except Exception as error:
-                    self._error = error
+                    self._error = kept(error)
 
     def batch(self, output: int, rows: Sequence[int]) -> Batch:
         """One output of these rows. Waits; raises the error of the first row that failed."""
@@ -74,7 +75,7 @@ class Entry:
         self.begin()
         try:
             if self._error is not None:
-                raise self._error
+                raise fresh(self._error)
             assert self._run is not None
             self._run.outcome()
         except Closed:

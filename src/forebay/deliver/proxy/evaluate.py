@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,23 +16,36 @@ from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded, Reference, 
 from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef
 from forebay.deliver.proxy.structure import find, replace
 from forebay.deliver.ragged import Ragged, assemble
+from forebay.execute.kept import fresh
 
 
 class Evaluation:
     """Gives the data of references to one server.
 
+    What may raise is a method, not a closure: that would live as long as the error does.
+
     Args:
-        entry: gives the entry of a part, when it is there.
+        get: gives the entry of a part, when it is there.
+        owns: tells the references of the server.
         ragged: what a batch of samples of different shapes becomes.
 
     Attributes:
+        entries: what was used, in order.
         recorded: seconds in functions that were recorded.
     """
 
-    def __init__(self, entry: Callable[[Part], Entry], ragged: Ragged) -> None:
-        self._entry = entry
+    def __init__(
+        self, get: Callable[[Part], Entry], owns: Callable[[Reference], bool], ragged: Ragged
+    ) -> None:
+        self._get = get
+        self._owns = owns
         self._ragged = ragged
+        self.entries: dict[Entry, None] = {}
         self.recorded = 0.0
+
+    def own_value(self, ref: Reference) -> Any:
+        """The value of a reference; one of another server's stays as it is."""
+        return self.value(ref) if self._owns(ref) else ref
 
     def value(self, ref: Reference) -> Any:
         """A tensor; for a ragged batch what `ragged` makes of its samples. Waits for the data."""
@@ -42,6 +56,11 @@ class Evaluation:
         if isinstance(ref, Recorded):
             return self._call(ref)
         return self._row(ref)
+
+    def _entry(self, part: Part) -> Entry:
+        found = self._get(part)
+        self.entries[found] = None
+        return found
 
     def _call(self, ref: Recorded) -> Any:
         args, kwargs = replace((ref.args, ref.kwargs), Reference, self.value)
@@ -56,7 +75,7 @@ class Evaluation:
 
     def _row(self, ref: Reference) -> torch.Tensor:
         if isinstance(ref, BrokenRef):
-            raise ref.error
+            raise fresh(ref.error)
         assert isinstance(ref, RowRef | SampleRef)
         part, row = ref.sent()
         return self._entry(part).batch(ref.output, (row,))[0]
@@ -66,16 +85,17 @@ class Evaluation:
         if isinstance(ref, BatchRef):
             return [sample.tensor for sample in self._samples(ref)]
         if isinstance(ref, Listed):
-            return [self.value(item) for item in ref.items]
+            return list(map(self.value, ref.items))
         assert isinstance(ref, Mapped)
         parts = (ref.args, ref.kwargs)
-        columns = {id(batch): self._rows(batch) for batch in _batches(parts)}
-
-        def call(row: int) -> Any:
-            args, kwargs = replace(parts, Reference, lambda batch: columns[id(batch)][row])
-            return self._do(ref, args, kwargs)
-
-        return [call(row) for row in range(len(next(iter(columns.values()))))]
+        columns = {}
+        for batch in _batches(parts):
+            columns[id(batch)] = self._rows(batch)
+        results = []
+        for row in range(len(next(iter(columns.values())))):
+            args, kwargs = replace(parts, Reference, partial(_cell, columns, row))
+            results.append(self._do(ref, args, kwargs))
+        return results
 
     def _batch(self, ref: BatchRef) -> Any:
         home = self._entry(ref.pieces[0][0]).tensors
@@ -99,6 +119,10 @@ class Evaluation:
             return default_collate(list(rows))
         output = getattr(leaves(ref)[0], "output", 0)
         return assemble(Batch([Sample(row) for row in rows]), self._ragged, output)
+
+
+def _cell(columns: Mapping[int, Sequence[Any]], row: int, batch: Reference) -> Any:
+    return columns[id(batch)][row]
 
 
 def _batches(recorded: Any) -> list[Reference]:

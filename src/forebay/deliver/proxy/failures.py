@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import threading
-import traceback
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from forebay.errors import ForebayError, TooManyErrors
+from forebay.execute.kept import kept, note_lines
 
 OnError = Literal["raise", "skip", "substitute"]
 
@@ -102,16 +102,16 @@ def detached(error: BaseException) -> BaseException:
 
     One that cannot be pickled becomes a ForebayError that says the same.
     """
-    text = "".join(traceback.format_exception(error)).rstrip()
-    link: BaseException | None = error
-    while link is not None:
-        link.__traceback__ = None
-        link = link.__cause__ or link.__context__
+    if isinstance(error, ForebayError):
+        note_lines(error)  # those of the Dataset
+    kept(error)
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # its class may do anything
-        error = ForebayError(f"{type(error).__name__}: {error}")
-    error.add_note(text)
+        made = ForebayError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            made.add_note(note)
+        return made
     return error
 
 

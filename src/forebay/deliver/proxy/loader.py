@@ -16,8 +16,11 @@ from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numb
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
-from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.state import Epoch, Resumable, length_of
+from forebay.deliver.proxy.unshared import unshared
+from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
+from forebay.execute.kept import forgetful
 
 
 class DataLoader(Resumable):
@@ -29,17 +32,24 @@ class DataLoader(Resumable):
     `load_state_dict` go on in the middle of an epoch.
 
     Raises:
-        ArgumentError: the first argument is not a Server.
+        ArgumentError: the first argument is not a Server, or there is no dataset.
     """
 
     def __init__(
-        self, dali_server: Server, dataset: torch.utils.data.Dataset[Any], *args: Any, **kwargs: Any
+        self,
+        dali_server: Server,
+        dataset: torch.utils.data.Dataset[Any] = None,  # type: ignore[assignment]  # see below
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
+        # Who forgets the server gives the dataset in its place: then that is what is missing.
         if not isinstance(dali_server, Server):
             raise ArgumentError(
                 f"the first argument of the proxy's DataLoader is the server, but got "
-                f"{type(dali_server).__name__}"
+                f"{type(dali_server).__name__}: proxy.DataLoader(server, dataset, ...)"
             )
+        if dataset is None:
+            raise ArgumentError("the proxy's DataLoader has a server, but no dataset")
         self.dali_server = dali_server
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
@@ -48,21 +58,36 @@ class DataLoader(Resumable):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.dali_server.start_thread()
         epoch = self._begin()
-        self._meter = self.dali_server.measure_epoch()
+        self._meter = self.dali_server.deliveries.meters.begin(persistent=self.persistent_workers)
         return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
         return self._meter.report()
 
+    def __repr__(self) -> str:
+        size = length_of(self.dataset)
+        dataset = type(self.dataset).__name__ + ("" if size is None else f" of {size}")
+        batches = f"batch_size={self.batch_size}"
+        if self.batch_size is None and self.batch_sampler is not None:
+            batches = f"batch_sampler={type(self.batch_sampler).__name__}"
+        return (
+            f"<proxy.DataLoader dataset={dataset} {batches} num_workers={self.num_workers} "
+            f"server={self.dali_server!r}>"
+        )
+
     def _get_iterator(self) -> Any:
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
         # copy of the loader in which they carry the batch's number; the user's stays as it is.
         view = copy.copy(self)
-        view.collate_fn = plain(self.collate_fn)
+        view.collate_fn = Told(plain(self.collate_fn))
+        view.worker_init_fn = None if self.worker_init_fn is None else Told(self.worker_init_fn)
         view.generator = self._worker_seeds()
-        if not isinstance(self.dataset, torch.utils.data.IterableDataset):
-            on_error = self.dali_server.failures.on_error
+        if isinstance(self.dataset, torch.utils.data.IterableDataset):
+            if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
+                view.__dict__["dataset"] = ToldStream(self.dataset)
+        else:
+            on_error = self.dali_server.deliveries.failures.on_error
             dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
@@ -92,7 +117,8 @@ class _Producer:
         epoch: Epoch,
         timeout: float,
     ) -> None:
-        self._server = server
+        self._server = server  # which ends when nobody has it
+        self._deliveries = server.deliveries
         self._timeout = timeout
         self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
@@ -103,6 +129,7 @@ class _Producer:
     def __iter__(self) -> _Producer:
         return self
 
+    @forgetful
     def __next__(self) -> Any:
         while True:
             with contextlib.suppress(NoGoodRowError):  # such a batch is passed over
@@ -113,7 +140,7 @@ class _Producer:
         batch = self._late.pop() if self._late else self._take()
         if self._timeout:
             try:
-                self._server.wait(batch, self._timeout)
+                self._deliveries.wait(batch, self._timeout)
             except TimeoutError:
                 self._late.append(batch)
                 raise ProxyError(
@@ -121,7 +148,7 @@ class _Producer:
                     f"the batch, but the pipeline's outputs for it did not come. The next "
                     f"next() waits for it again"
                 ) from None
-        produced = self._server.produce_batch(batch, self._meter)
+        produced = self._deliveries.produce(batch, self._meter)
         # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
         # Without workers torch takes a batch whenever it is asked.
         self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
@@ -134,7 +161,7 @@ class _Producer:
             batch = next(self._batches)
         except StopIteration:
             self._epoch.end()
-            self._server.failures.warn()
+            self._deliveries.failures.warn()
             raise
         except (ConnectionError, EOFError) as error:
             # torch takes a tensor from the worker that made it, which may have died meanwhile. The
@@ -143,8 +170,10 @@ class _Producer:
             if death is None:
                 raise
             raise WorkerDied(death) from error
+        if hasattr(self._batches, "_workers"):
+            batch = unshared(batch)
         if isinstance(batch, Collated):
-            self._server.failures.add(batch.bad)
+            self._deliveries.failures.add(batch.bad)
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)

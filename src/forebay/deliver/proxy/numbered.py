@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from forebay.deliver.proxy.client import Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
 from forebay.deliver.proxy.reference import note_index
 from forebay.deliver.proxy.state import Epoch
+from forebay.deliver.proxy.worker_errors import prepare
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,13 @@ class Numbered:
         self._proxy.client.begin(place.epoch, place.batch)
         one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
         if several:
-            with contextlib.suppress(*[Exception] if self._lenient else []):
+            try:
                 items: Sequence[Any] = several(place.indices)
+            except Exception as error:
+                if not self._lenient:
+                    prepare(error, f"dataset indices {place.indices}")
+                    raise
+            else:
                 for index, item in zip(place.indices, items, strict=False):
                     note_index(item, index)
                 return items
@@ -88,6 +93,7 @@ class Numbered:
             return load(index)
         except Exception as error:
             if not self._lenient:
+                prepare(error, f"dataset index {index}")
                 raise
             path = getattr(error, "filename", None)
             cause = detached(error)

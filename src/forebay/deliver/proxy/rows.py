@@ -109,8 +109,9 @@ def _keys(item: Any) -> list[Key]:
 def _bad_sample(entry: Entry, row: int, error: OperatorError) -> BadSample:
     run = entry.finished()
     assert run.source is not None
-    path = None if error.source == run.source(row) else error.source
     cause = error if error.__cause__ is None else error.__cause__
+    known = None if error.source == run.source(row) else error.source
+    path = known or getattr(cause, "filename", None)
     place = run.place
     number = row if place.rows is None else place.rows[row]
     index = entry.indices[row]
@@ -186,7 +187,7 @@ class _Rows:
 
     def _take_reference(self, ref: Reference, rows: Sequence[int]) -> Any:
         if isinstance(ref, BatchRef):
-            return ref.take(rows)
+            return ref.select_rows(rows)
         if isinstance(ref, Listed):
             return Listed(tuple(ref.items[row] for row in rows))
         if isinstance(ref, Recorded) and _orders(ref):

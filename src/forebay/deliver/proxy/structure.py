@@ -131,7 +131,7 @@ class _Copier:
                 made = self._copy_tuple(item)  # which may have come by here again, in a cycle
                 self._copies.setdefault(id(item), made)
             elif isinstance(item, Mapping) and not isinstance(item, MutableMapping):
-                made = type(item)({key: self.copy(member) for key, member in item.items()})  # type: ignore[call-arg]  # as torch does
+                made = type(item)(dict(zip(item, map(self.copy, item.values()), strict=True)))  # type: ignore[call-arg]  # as torch does
                 self._copies.setdefault(id(item), made)
             else:
                 clone = self._copies[id(item)] = copy.copy(item)
@@ -139,7 +139,7 @@ class _Copier:
         return self._copies[id(item)]
 
     def _copy_tuple(self, item: tuple[Any, ...]) -> Any:
-        members = [self.copy(member) for member in item]
+        members = list(map(self.copy, item))
         if hasattr(item, "_fields"):
             return type(item)(*members)
         return type(item)(members)
@@ -149,7 +149,7 @@ class _Copier:
             for key, member in item.items():
                 clone[key] = self.copy(member)
         elif isinstance(item, list):
-            clone[:] = [self.copy(member) for member in item]
+            clone[:] = map(self.copy, item)
         for name, member in _attributes(item).items():
             copied = self.copy(member)
             if copied is not member:

@@ -24,6 +24,7 @@ import numpy as np
 _LENGTH = struct.Struct("<QI")
 HAS_SEGMENTS = hasattr(socket, "send_fds")
 _CHUNK = 1 << 14
+_PREFIX = "forebay-"
 _LONGEST = 70  # systems take paths of about 100 bytes for a socket
 Address = str | tuple[str, int]
 
@@ -103,15 +104,18 @@ class Listener:
         self._folder: str | None = None
         if hasattr(socket, "AF_UNIX"):
             short = len(tempfile.gettempdir()) < _LONGEST
-            self._folder = tempfile.mkdtemp(prefix="forebay-", dir=None if short else "/tmp")
-            path = str(Path(self._folder) / "socket")
+            parent = Path(tempfile.gettempdir() if short else "/tmp")
+            _remove_dead(parent)
+            self._folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+            path = Path(self._folder) / "socket"
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.bind(path)
-            self.address: Address = path
+            self._socket.bind(str(path.with_name("new")))
+            self._socket.listen(1024)
+            path.with_name("new").rename(path)  # who finds it there can connect
+            self.address: Address = str(path)
         else:
-            self._socket = socket.create_server(("127.0.0.1", 0))
+            self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
             self.address = self._socket.getsockname()
-        self._socket.listen(1024)
         self._finalizer = weakref.finalize(self, _remove, self._socket, self._folder, os.getpid())
 
     def accept(self) -> Connection:
@@ -133,6 +137,16 @@ class Listener:
     def abandon(self) -> None:
         """Close this process's copy of the listening socket."""
         self._socket.close()
+
+
+def _remove_dead(parent: Path) -> None:
+    """Remove the folders of listeners whose processes were killed: nobody listens there."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            connect(str(folder / "socket")).close()
+        except Disconnected as error:
+            if isinstance(error.__cause__, ConnectionRefusedError):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove(sock: socket.socket, folder: str | None, pid: int) -> None:

@@ -27,6 +27,8 @@ class Reader(DeferredSource):
         ValueError: there are fewer samples than shards.
     """
 
+    seekable = True
+
     def __init__(self, size: int, sharding: Sharding, *, scatter: bool = False) -> None:
         if size < sharding.num_shards:
             raise ValueError(
