@@ -505,6 +505,51 @@ def test_tensors_of_a_sample_arrive_in_memory_of_their_own(server, workers):
         assert not labels.is_shared()
 
 
+# ── proxies of other servers ─────────────────────────────────────────────────────────────────────
+
+
+class OfTwo(Numbers):
+    """Sample i is row(i) through both proxies, and i."""
+
+    def __init__(self, proxy, other):
+        super().__init__(proxy)
+        self.other = other
+
+    def __getitem__(self, index):
+        return self.proxy(row(index)), {"other": self.other(row(index))}, index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_whose_dataset_has_only_another_servers_proxy_warns_of_it_once(server, workers):
+    with Server(drawn(seed=8)) as other:
+        dataset = Numbers(other.proxy)
+        loader = proxy.DataLoader(server, dataset, batch_size=4, num_workers=workers)
+        with pytest.warns(UserWarning, match="no reference of the loader's own") as told:
+            found = list(loader)
+        assert len(told) == 1
+        assert told[0].filename == __file__
+        text = str(told[0].message)
+        assert text.index(f"own server, {server!r}") < text.index(f"some of {other!r}")
+        ((data, _), labels), *_ = map(other.produce_data, found)  # they are the other's to give
+        assert data[:, 0].tolist() == labels.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_of_two_servers_leaves_the_others_references(server, workers):
+    with Server(drawn(seed=8)) as other:
+        dataset = OfTwo(server.proxy, other.proxy)
+        loader = proxy.DataLoader(server, dataset, batch_size=4, num_workers=workers)
+        for batch in loader:  # without a warning, which would be an error here
+            data, both, labels = other.produce_data(batch)
+            check((data, labels))
+            assert both["other"][0][:, 0].tolist() == labels.tolist()
+
+
+def test_a_loader_without_references_is_one_of_tensors(server):
+    loader = proxy.DataLoader(server, [torch.ones(2)] * 4, batch_size=2)
+    assert [batch.shape for batch in loader] == [(2, 2)] * 2
+
+
 # ── what is seen of it ───────────────────────────────────────────────────────────────────────────
 
 

@@ -17,8 +17,6 @@ from forebay.deliver.proxy.structure import replace
 from forebay.deliver.ragged import Ragged
 from forebay.errors import OperatorError
 
-_SKIPPING = "Server(..., on_error='skip') leaves such samples out and goes on"
-
 
 class Deliveries:
     """The side of a server that loaders see. Who uses it must keep the server.
@@ -80,10 +78,6 @@ class Deliveries:
 def _suggest_skipping(error: OperatorError, entries: Iterable[Entry]) -> None:
     """Note it on the error of a sample, unless all those that it was run with failed too."""
     runs = [entry.run for entry in entries if entry.run is not None]
-    alone = any(
-        len(run.failures) < run.size
-        and any(error.__cause__ is failure.__cause__ for failure in run.failures.values())
-        for run in runs
-    )
-    if alone and _SKIPPING not in getattr(error, "__notes__", ()):
-        error.add_note(_SKIPPING)
+    failed = [run for run in runs if run.failures]
+    if failed and all(len(run.failures) < run.size for run in failed):
+        error.add_note("Server(..., on_error='skip') leaves such samples out and goes on")

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import multiprocessing.connection
 import signal
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,10 +21,12 @@ from forebay.deliver.proxy.numbered import (
     Numbered,
     Numbering,
 )
+from forebay.deliver.proxy.recorded import Reference, leaves
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
-from forebay.deliver.proxy.server import Server
+from forebay.deliver.proxy.server import Server, servers
 from forebay.deliver.proxy.state import Epoch, Resumable, length_of
+from forebay.deliver.proxy.structure import find
 from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.errors import ArgumentError, ProxyError, WorkerDied
@@ -133,6 +136,7 @@ class _Producer:
         self._batches = batches
         self._epoch = epoch
         self._asked = 0
+        self._unsure = True  # until there is a batch with references
 
     def __iter__(self) -> _Producer:
         return self
@@ -156,6 +160,8 @@ class _Producer:
                     f"the batch, but the pipeline's outputs for it did not come. The next "
                     f"next() waits for it again"
                 ) from None
+        if self._unsure:
+            self._look_for_other_servers(batch)
         produced = self._deliveries.produce(batch, self._meter)
         # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
         # Without workers torch takes a batch whenever it is asked.
@@ -186,6 +192,22 @@ class _Producer:
             if batch is None:
                 raise NoGoodRowError(None)
         return batch
+
+    def _look_for_other_servers(self, batch: Any) -> None:
+        """Warn if a batch has references, and all are of other servers."""
+        found = [leaf for ref in find(batch, Reference) for leaf in leaves(ref)]
+        self._unsure = not found
+        if found and not any(map(self._deliveries.owns, found)):
+            others = dict.fromkeys(ref.server for ref in found)
+            named = " and ".join(
+                repr(servers.get(name, "a server that is gone")) for name in others
+            )
+            warnings.warn(
+                f"the batch has no reference of the loader's own server, {self._server!r}, but "
+                f"some of {named}, which stay as they are. Give the Dataset the proxy of the "
+                f"loader's server, or the batch to the other server's produce_data",
+                stacklevel=5,  # __next__ is wrapped
+            )
 
     def _death(self) -> str | None:
         """Which worker has died of what; None if all live."""

@@ -27,6 +27,9 @@ from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError,
 from forebay.execute.kept import forgetful, fresh
 from forebay.execute.scope import Scope, close_after
 
+servers: weakref.WeakValueDictionary[str, Server] = weakref.WeakValueDictionary()
+"""Those of this process, by the names that references have."""
+
 
 class Server:
     """Runs a pipeline for samples that a Dataset hands over, mostly in DataLoader workers.
@@ -95,6 +98,7 @@ class Server:
         self._proxy = Proxy(
             desk.name, desk.listener.address, desk.key, forms, pipeline.num_outputs, limit
         )
+        servers[desk.name] = self
         close_after(self, partial(_end, desk))
 
     @property
