@@ -46,7 +46,7 @@ BOUND = 120
 """A round that takes longer hangs; in seconds."""
 
 ENDING = ("QueueFeederThread", "forebay end")
-"""Threads that end, but nobody waits for: torch's for a dead worker, ours for a forgotten server."""
+"""Threads that end without anyone waiting: torch's for a dead worker, a forgotten server's."""
 
 STRIDE = 1000
 """Sample i of epoch e has the number STRIDE * e + i."""
@@ -348,6 +348,12 @@ def segments() -> list[str]:
     return [
         line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:fore" in line
     ]
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def play(drawn: Round) -> None:

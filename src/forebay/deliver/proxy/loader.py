@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import multiprocessing.connection
-import signal
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,8 @@ from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server
 from forebay.deliver.proxy.state import Epoch, Resumable
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
-from forebay.errors import ArgumentError, ProxyError, WorkerDied
+from forebay.deliver.proxy.workers import Watch, let_go_on
+from forebay.errors import ArgumentError, ProxyError
 from forebay.execute.kept import forgetful
 
 
@@ -103,6 +103,8 @@ class _Producer:
         self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
         self._batches = batches
+        self._workers = getattr(batches, "_workers", ())
+        weakref.finalize(self, let_go_on, self._workers).atexit = False
         self._epoch = epoch
         self._asked = 0
 
@@ -137,38 +139,25 @@ class _Producer:
     def _take(self) -> Any:
         """The next batch with its references."""
         self._asked += 1
+        watch = Watch(self._workers, self._timeout)
         try:
-            batch = next(self._batches)
+            with watch:
+                batch = next(self._batches)
         except StopIteration:
             self._epoch.end()
             self._server.failures.warn()
             raise
-        except (ConnectionError, EOFError) as error:
-            # torch takes a tensor from the worker that made it, which may have died meanwhile. The
-            # Dataset's own errors of these classes come here too, with all workers alive.
-            death = self._death()
-            if death is None:
+        except (ConnectionError, EOFError, RuntimeError) as error:
+            meant = watch.explained(error)
+            if meant is None:
                 raise
-            raise WorkerDied(death) from error
+            raise meant from error
         if isinstance(batch, Collated):
             self._server.failures.add(batch.bad)
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
         return batch
-
-    def _death(self) -> str | None:
-        """Which worker has died of what; None if all live."""
-        workers = getattr(self._batches, "_workers", ())
-        # A process ends in steps: its connections, then what `wait` looks at, then itself.
-        ended = multiprocessing.connection.wait([w.sentinel for w in workers], timeout=1)
-        for worker in (w for w in workers if w.sentinel in ended):
-            worker.join()
-            code = worker.exitcode
-            if code:
-                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                return f"the DataLoader's worker process {worker.pid} died: {how}"
-        return None
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
