@@ -347,6 +347,12 @@ def segments() -> list[str]:
     ]
 
 
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def play(drawn: Round) -> None:
     """Play a round. Raises AssertionError if a row is wrong or something is left behind."""
     before = State.now()

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import forebay
+from forebay.define.names import missing_operators
 from forebay.index import index
 from forebay.operators._operator import discover
 
@@ -69,8 +70,6 @@ def run(
 @app.command()
 def operators() -> None:
     """List the operators, with the devices that they run on, and those of DALI that are missing."""
-    from forebay.compat.missing import missing_operators
-
     known = {name: op for name, op in discover().items() if not op.hidden}
     for name, op in sorted(known.items()):
         older = "" if name == op.name else f"  (fn.{op.name})"

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, NoReturn
 from forebay.define.call import GENERIC, find_argument, write_node
 from forebay.define.describe import describe
 from forebay.define.external_source import external_source
-from forebay.errors import UnknownOperatorError
+from forebay.define.names import unknown_class
 from forebay.fn import Namespace as _FnNamespace
 from forebay.fn import signature
-from forebay.operators._argument import suggestion
 from forebay.operators._operator import Operator, discover
 
 
@@ -56,13 +55,13 @@ class Namespace(_FnNamespace):
     """A module of operator classes."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        _refuse(name, vars(self))
+        _refuse(f"{self.__name__.partition('.ops.')[2]}.{name}")
 
 
-def _refuse(name: str, known: Any) -> NoReturn:
-    if name.startswith("__"):
+def _refuse(name: str) -> NoReturn:
+    if name.rpartition(".")[2].startswith("__"):
         raise AttributeError(name)
-    raise UnknownOperatorError(f"there is no operator class '{name}'{suggestion(name, known)}")
+    raise unknown_class(name)
 
 
 def _fill(root: str) -> None:
@@ -91,4 +90,4 @@ _fill(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    _refuse(name, globals())
+    _refuse(name)

@@ -9,7 +9,6 @@ import textwrap
 
 import pytest
 
-from forebay.compat.missing import missing_operators
 from proxies import BOUND
 
 SCRIPT = """
@@ -244,13 +243,3 @@ def test_operators_are_listed_with_devices_and_those_that_are_missing():
     assert "fn.io.file.read  cpu" in done.stdout.splitlines()
     known, _, missing = done.stdout.partition("In DALI 2.4.0")
     assert not {line.split()[0] for line in known.splitlines() if line} & set(missing.splitlines())
-
-
-def test_no_operator_of_dali_is_listed_wrongly():
-    dali = pytest.importorskip("nvidia.dali", reason="DALI is not installed on this platform")
-    import nvidia.dali.fn  # noqa: F401 - the submodule is wanted
-
-    for name in missing_operators():
-        home = dali.fn
-        for part in name.split("."):
-            home = getattr(home, part)

@@ -71,7 +71,10 @@ CALLS = {
         lambda: pipeline_def(lambda: types.Constant(1))(batch_size=1, device="tpu"),
         "device is 'cpu', 'gpu' or 'mixed', but got 'tpu'",
     ),
-    "pipeline_def, output": (lambda: pipeline_def(lambda: None)(batch_size=1), "output 0 .* None"),
+    "pipeline_def, output": (
+        lambda: pipeline_def(lambda: None)(batch_size=1),
+        "lambda> returned None",
+    ),
     "Server": (lambda: Server("x"), r"Expected a forebay pipeline, got: 'x' \(str\)"),
     "Server, pipeline_def": (
         lambda: Server(pipeline),

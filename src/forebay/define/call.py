@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from forebay.define.constant import check_fits, constant_array, scalar_array
+from forebay.define.names import unknown_operator
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import (
     ArgumentError,
     PlacementError,
     UnknownArgumentError,
-    UnknownOperatorError,
 )
 from forebay.operators._argument import Argument, suggestion
 from forebay.operators._operator import Operator, discover
@@ -45,7 +45,7 @@ def find_operator(name: str) -> Operator:
     """The operator of this name. Raises UnknownOperatorError that suggests the nearest name."""
     known = discover()
     if name not in known:
-        raise UnknownOperatorError(f"there is no operator '{name}'{suggestion(name, known)}")
+        raise unknown_operator(name)
     return known[name]
 
 
@@ -208,7 +208,7 @@ def as_node(value: Any) -> DataNode:
         value, ScalarConstant | int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
     ):
         raise ArgumentError(
-            f"an input is a node, a number or an array, but got {value!r} ({type(value).__name__})"
+            f"a node, a number or an array is needed, but got {value!r} ({type(value).__name__})"
         )
     if is_number(value):
         value = ScalarConstant(value)

@@ -242,5 +242,10 @@ _TENSOR_TYPES = {
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` for the known name nearest to `name`, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    near = nearest(name, known)
+    return "" if near is None else f"; did you mean '{near}'?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to `name`, if one is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)

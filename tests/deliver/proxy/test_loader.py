@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import multiprocessing
 import os
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from forebay.errors import ArgumentError
+from forebay.errors import ArgumentError, ProxyError
 from forebay.torch import proxy
 from forebay.torch.proxy import Server
 from proxies import (
@@ -384,6 +386,19 @@ def test_torchs_timeout_ends_the_wait_for_a_slow_dataset(server):
     event.set()
     del iterator
     assert check_all(load(server, num_workers=1)) == ALL
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system must tell it")
+def test_a_stopped_worker_is_named_and_neither_it_nor_the_next_loader_hangs(server):
+    dataset = Processes(server.proxy, 400)
+    iterator = iter(load(server, dataset, num_workers=2, timeout=2))
+    stopped = next(iterator)[1][0].item()
+    os.kill(stopped, signal.SIGSTOP)
+    with pytest.raises(ProxyError, match=rf"timed out.*worker process {stopped} was stopped"):
+        collections.deque(iterator, maxlen=0)
+    del iterator
+    assert not multiprocessing.active_children()
+    assert check_all(load(server, num_workers=2)) == ALL
 
 
 def refuse(worker):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import multiprocessing.connection
-import signal
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +28,8 @@ from forebay.deliver.proxy.state import Epoch, Resumable, length_of
 from forebay.deliver.proxy.structure import find
 from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
-from forebay.errors import ArgumentError, ProxyError, WorkerDied
+from forebay.deliver.proxy.workers import Watch, let_go_on
+from forebay.errors import ArgumentError, ProxyError
 from forebay.execute.kept import forgetful
 
 
@@ -134,6 +134,8 @@ class _Producer:
         self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
         self._batches = batches
+        self._workers = getattr(batches, "_workers", ())
+        weakref.finalize(self, let_go_on, self._workers).atexit = False
         self._epoch = epoch
         self._asked = 0
         self._unsure = True  # until there is a batch with references
@@ -171,20 +173,20 @@ class _Producer:
     def _take(self) -> Any:
         """The next batch with its references."""
         self._asked += 1
+        watch = Watch(self._workers, self._timeout)
         try:
-            batch = next(self._batches)
+            with watch:
+                batch = next(self._batches)
         except StopIteration:
             self._epoch.end()
             self._deliveries.failures.warn()
             raise
-        except (ConnectionError, EOFError) as error:
-            # torch takes a tensor from the worker that made it, which may have died meanwhile. The
-            # Dataset's own errors of these classes come here too, with all workers alive.
-            death = self._death()
-            if death is None:
+        except (ConnectionError, EOFError, RuntimeError) as error:
+            meant = watch.explained(error)
+            if meant is None:
                 raise
-            raise WorkerDied(death) from error
-        if hasattr(self._batches, "_workers"):
+            raise meant from error
+        if self._workers:
             batch = unshared(batch)
         if isinstance(batch, Collated):
             self._deliveries.failures.add(batch.bad)
@@ -208,19 +210,6 @@ class _Producer:
                 f"loader's server, or the batch to the other server's produce_data",
                 stacklevel=5,  # __next__ is wrapped
             )
-
-    def _death(self) -> str | None:
-        """Which worker has died of what; None if all live."""
-        workers = getattr(self._batches, "_workers", ())
-        # A process ends in steps: its connections, then what `wait` looks at, then itself.
-        ended = multiprocessing.connection.wait([w.sentinel for w in workers], timeout=1)
-        for worker in (w for w in workers if w.sentinel in ended):
-            worker.join()
-            code = worker.exitcode
-            if code:
-                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                return f"the DataLoader's worker process {worker.pid} died: {how}"
-        return None
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
