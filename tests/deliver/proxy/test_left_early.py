@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import tempfile
 
+import numpy as np
 import pytest
 
 import stress
@@ -23,10 +26,10 @@ class Wide(Numbers):
     """Samples of 400 kB, so that a batch of each epoch that is kept would be seen in the memory."""
 
     def __getitem__(self, index):
-        return self.proxy([index] * 50_000), index
+        return self.proxy(np.full(100_000, index, np.int32)), index
 
 
-class Enough(Exception):
+class EnoughError(Exception):
     pass
 
 
@@ -40,8 +43,8 @@ def by_exception(loader):
     try:
         for batch in loader:
             check_wide(batch)
-            raise Enough
-    except Enough:
+            raise EnoughError  # noqa: TRY301 - as a loop does
+    except EnoughError:
         return
 
 
@@ -56,20 +59,25 @@ def check_wide(batch):
     return labels.tolist()
 
 
-@pytest.mark.parametrize("leave", [by_break, by_exception, by_dropping_a_generator])
+def leave_early(loader, times):
+    ways = itertools.cycle([by_break, by_exception, by_dropping_a_generator])
+    for way in itertools.islice(ways, times):
+        way(loader)
+
+
 @pytest.mark.parametrize("persistent", [False, True])
-def test_fifty_epochs_that_are_left_early_leave_nothing(leave, persistent):
+def test_fifty_epochs_that_are_left_early_leave_nothing(persistent, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = stress.State.now()
     with Server(twice()) as server:
         loader = proxy.DataLoader(
             server, Wide(server.proxy), 4, num_workers=1, persistent_workers=persistent, timeout=60
         )
-        for _ in range(10):
-            leave(loader)
-        before, resident = stress.State.now(), stress.resident()
-        for _ in range(50):
-            leave(loader)
-        after = stress.State.now()
-        assert after == before
+        leave_early(loader, 10)
+        resident = stress.resident()
+        leave_early(loader, 50)
         assert stress.resident() - resident < 40 * MIB  # fifty batches are 80 MB, or more
         assert [label for batch in loader for label in check_wide(batch)] == list(range(23))
         del loader
+    del server
+    assert stress.State.now() == before
