@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import multiprocessing
 import os
@@ -10,6 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
+
+from garbage import collect
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,11 +28,9 @@ def nothing_left_behind():
     files = set(shared_memory_files())
     yield
     if set(threading.enumerate()) - threads or multiprocessing.active_children():
-        gc.collect()  # `with pytest.raises(…) as caught` makes a cycle with the test's own frame
+        collect()  # `with pytest.raises(…) as caught` makes a cycle with the test's own frame
     left = [t for t in threading.enumerate() if t not in threads and t.name.startswith("forebay")]
-    for thread in left:  # those of a pipeline that was garbage are still ending
-        thread.join(10)
-    assert not [t.name for t in left if t.is_alive()], "threads left behind"
+    assert not [t.name for t in left], "threads left behind"
     assert not multiprocessing.active_children(), "processes left behind"
     assert not set(shared_memory_files()) - files, "shared-memory files left behind"
 

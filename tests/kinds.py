@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calls import ALL, CALLED, enough
+from calls import ALL, CALLED, DALIS, enough
 
 from oracle import Case, run_dali
 
@@ -57,8 +57,12 @@ def _kinds() -> list[Kind]:
 
 
 KINDS = _kinds()
-OPERATORS = [name for name in CALLED if ALL[name].schema.max_inputs and name != "python_function"]
-"""Those with inputs. DALI runs Python functions only in pipelines of a special sort."""
+OPERATORS = [
+    name
+    for name in CALLED
+    if name in DALIS and ALL[name].schema.max_inputs and name != "python_function"
+]
+"""Those with inputs that DALI has. It runs Python functions only in pipelines of a special sort."""
 
 
 def _answers(operator: str) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
-import gc
 import multiprocessing
 import multiprocessing.forkserver
 import multiprocessing.resource_tracker
@@ -41,12 +40,10 @@ from torch.utils.data import DataLoader, default_collate
 from forebay import fn, pipeline_def
 from forebay.errors import OperatorError
 from forebay.torch import proxy
+from garbage import collect
 
 BOUND = 120
 """A round that takes longer hangs; in seconds."""
-
-ENDING = ("QueueFeederThread", "forebay end")
-"""Threads that end without anyone waiting: torch's for a dead worker, a forgotten server's."""
 
 STRIDE = 1000
 """Sample i of epoch e has the number STRIDE * e + i."""
@@ -323,9 +320,9 @@ class State:
 
     @classmethod
     def now(cls) -> State:
-        gc.collect()
+        collect()
         for thread in threading.enumerate():
-            if thread.name in ENDING:
+            if thread.name == "QueueFeederThread":  # torch waits for none of a dead worker
                 thread.join(BOUND)
         shared = [p.name for p in Path("/dev/shm").iterdir() if str(os.getpid()) in p.name]
         return cls(

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import forebay
+from forebay.define.names import missing_operators
 from forebay.index import index
 from forebay.operators._operator import discover
 
@@ -41,29 +42,38 @@ def options(
 app.command()(index)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings={"allow_interspersed_args": False})  # options end at SCRIPT
 def run(
-    context: typer.Context,
-    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, metavar="SCRIPT")],
+    script: Annotated[str, typer.Argument(metavar="SCRIPT")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS")] = None,
+    *,
+    module: Annotated[
+        bool, typer.Option("-m", help="SCRIPT is the name of a module or package.")
+    ] = False,
 ) -> None:
     """Run a Python script that imports nvidia.dali, unchanged, on forebay.
 
     What stands after SCRIPT is given to it.
     """
-    from forebay.compat.script import run
+    from forebay.compat.script import run, run_module
 
-    run(script, context.args)
+    if not module:
+        if not Path(script).is_file():
+            raise typer.BadParameter(f"there is no file '{script}'", param_hint="SCRIPT")
+        return run(Path(script), arguments or ())
+    try:
+        run_module(script, arguments or ())
+    except ImportError as error:
+        _fail(f"cannot run the module {script}: {error}")
 
 
 @app.command()
 def operators() -> None:
-    """List the operators, with their devices, and those of DALI that are missing."""
-    from forebay.compat.missing import missing_operators
-
+    """List the operators, with the devices that they run on, and those of DALI that are missing."""
     known = {name: op for name, op in discover().items() if not op.hidden}
     for name, op in sorted(known.items()):
         older = "" if name == op.name else f"  (fn.{op.name})"
-        typer.echo(f"fn.{name}  {', '.join(op.devices)}{older}")
+        typer.echo(f"fn.{name}  {op.where()}{older}")
     missing = missing_operators()
     typer.echo(f"\nIn DALI 2.4.0, but not in forebay {forebay.__version__} ({len(missing)}):")
     for name in missing:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from forebay.define.call import GENERIC, find_operator, write_node
+from forebay.define.call import find_operator, generic_docs, write_node
+from forebay.define.describe import describe
 from forebay.define.external_source import external_source
 from forebay.operators._operator import Operator, discover
 
@@ -38,7 +39,7 @@ def signature(operator: Operator) -> inspect.Signature:
         inspect.Parameter(a.name, keyword, default=a.default)
         for a in operator.schema.arguments.values()
     ]
-    generic = [inspect.Parameter(name, keyword, default=None) for name in GENERIC]
+    generic = [inspect.Parameter(name, keyword, default=None) for name in generic_docs(operator)]
     return inspect.Signature([*inputs, *arguments, *generic])
 
 
@@ -48,7 +49,7 @@ def _function(name: str, operator: Operator) -> Callable[..., Any]:
 
     function.__name__ = name.rpartition(".")[2]
     function.__qualname__ = name
-    function.__doc__ = operator.schema.doc
+    function.__doc__ = describe(operator)
     function.__signature__ = signature(operator)  # type: ignore[attr-defined]  # read by inspect
     return function
 

@@ -10,12 +10,12 @@ import sys
 from typing import Any, ClassVar, NoReturn
 
 from forebay.define.call import GENERIC, find_argument, write_node
+from forebay.define.describe import describe
 from forebay.define.external_source import external_source
-from forebay.errors import UnknownOperatorError
+from forebay.define.names import unknown_class
 from forebay.fn import Namespace as _FnNamespace
 from forebay.fn import signature
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import suggestion
 
 
 class OperatorClass:
@@ -31,6 +31,7 @@ class OperatorClass:
         self._arguments = arguments
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Write the node. Arguments given here take precedence over the class's."""
         return write_node(self._name, inputs, {**self._arguments, **arguments})
 
     @property
@@ -39,7 +40,7 @@ class OperatorClass:
 
 
 class ExternalSource:
-    """The class form of `fn.external_source`, with its arguments."""
+    __doc__ = external_source.__doc__
 
     def __init__(
         self, source: Any = None, num_outputs: int | None = None, **arguments: Any
@@ -54,13 +55,13 @@ class Namespace(_FnNamespace):
     """A module of operator classes."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        _refuse(name, vars(self))
+        _refuse(f"{self.__name__.partition('.ops.')[2]}.{name}")
 
 
-def _refuse(name: str, known: Any) -> NoReturn:
-    if name.startswith("__"):
+def _refuse(name: str) -> NoReturn:
+    if name.rpartition(".")[2].startswith("__"):
         raise AttributeError(name)
-    raise UnknownOperatorError(f"there is no operator class '{name}'{suggestion(name, known)}")
+    raise unknown_class(name)
 
 
 def _fill(root: str) -> None:
@@ -78,7 +79,7 @@ def _fill(root: str) -> None:
         members = {
             "_name": name,
             "_operator": operator,
-            "__doc__": operator.schema.doc,
+            "__doc__": describe(operator),
             "__module__": home.__name__,
             "__signature__": signature(operator),
         }
@@ -89,4 +90,4 @@ _fill(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    _refuse(name, globals())
+    _refuse(name)

@@ -13,6 +13,7 @@ from forebay.define.call import check_count, find_argument, find_operator
 from forebay.define.node import DataNode, Node
 from forebay.deliver.feed import fed_batch
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.errors import ArgumentError, SourceError
 from forebay.execute.eager import run_now
 from forebay.execute.run import EndOfData, Place
@@ -119,9 +120,11 @@ def run_pipeline(
         inputs: data for sources that are fed by hand, by name.
 
     Raises:
+        ArgumentError: `pipeline` is no pipeline.
         StopIteration: a source has no more data.
         OperatorError, SourceError: as from `Pipeline.run`; the first operator that fails.
     """
+    check_pipeline(pipeline)
     nodes = pipeline.inputs()
     for name in {*nodes, *inputs}:
         if name not in nodes or name not in inputs:

@@ -321,7 +321,7 @@ def Constant(  # noqa: N802 - DALI's name
             their type.
         shape: repeats a single number, or reshapes the value.
         layout: a letter for each axis.
-        device: where the data is, "cpu" or "gpu".
+        device: where the data is: "cpu" in this version.
         arguments: those that every operator has, such as `name`.
 
     Returns:

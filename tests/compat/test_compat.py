@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
-from forebay.compat.missing import missing_operators
 from proxies import BOUND
 
 SCRIPT = """
@@ -89,6 +89,94 @@ def test_a_script_written_for_dali_runs_unchanged(write):
     assert done.stdout.splitlines() == lines
 
 
+ECHO = "import sys\nfrom nvidia.dali import fn\nprint(sys.argv[1:])\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["--help"], ["-m", "x"], ["a", "--", "--lr"], ["--", "a"], []],
+)
+def test_what_stands_after_the_script_is_given_to_it(write, given):
+    done = python("-m", "forebay", "run", write(ECHO), *given)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [str(given)]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """The working folder has a package with a module, whose numbers are in another module."""
+    folder = tmp_path / "trainer"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from nvidia.dali import fn\n")
+    (folder / "__main__.py").write_text("from . import __name__ as name\nprint('main of', name)\n")
+    (folder / "numbers.py").write_text("NUMBERS = list(range(6))\n")
+    (folder / "train.py").write_text(textwrap.dedent(MODULE))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+MODULE = """
+import multiprocessing
+import sys
+
+from nvidia.dali import types
+
+from .numbers import NUMBERS
+
+
+def half(values):
+    from .numbers import NUMBERS
+
+    assert values == NUMBERS[:3]
+    print(types.FLOAT.name, len(values), flush=True)
+
+
+if __name__ == "__main__":
+    print(__file__ == sys.argv[0], sys.argv[1:], flush=True)
+    for method in ("fork", "spawn"):
+        process = multiprocessing.get_context(method).Process(target=half, args=(NUMBERS[:3],))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+"""
+
+
+def test_a_module_is_run_as_python_would_and_in_spawned_processes_too(package):
+    done = python(
+        "-W", "error:__package__", "-m", "forebay", "run", "-m", "trainer.train", "--help", "-m"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True ['--help', '-m']", "FLOAT 3", "FLOAT 3"]
+
+
+def test_of_a_package_its_main_module_is_run(package):
+    assert python("-m", "forebay", "run", "-m", "trainer").stdout == "main of trainer\n"
+
+
+def test_an_error_of_a_module_shows_the_module_alone(package):
+    (package / "train.py").write_text("1 / 0\n")
+    done = python("-m", "forebay", "run", "-m", "trainer.train")
+    assert done.returncode == 1
+    assert done.stderr.count('File "') == done.stderr.count(f'File "{package / "train.py"}"') == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["no_such.py"], "no file 'no_such.py'"),
+        (["-m", "no_such"], "cannot run the module no_such: no module no_such"),
+        (["-m", "no_such.thing"], "cannot run the module no_such.thing: No module named 'no_such'"),
+        (["-m", "sys"], "no module sys that is a file of Python"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_cannot_be_run_is_named(package, given, text):
+    done = python("-m", "forebay", "run", *given)
+    assert done.returncode in (1, 2)
+    assert text in " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.stderr).split())
+    assert "Traceback" not in done.stderr
+
+
 def test_install_does_the_same_from_within(write):
     text = """
     import forebay.compat
@@ -149,16 +237,9 @@ def test_dali_that_was_imported_first_is_left_alone(write):
 
 def test_operators_are_listed_with_devices_and_those_that_are_missing():
     done = python("-m", "forebay", "operators")
-    assert "fn.resize  cpu, gpu" in done.stdout.splitlines()
+    listed = [line for line in done.stdout.splitlines() if "  " in line]
+    assert all(re.match(r"fn\.\S+  cpu( \(in DALI also (gpu|mixed)\))?($|  )", x) for x in listed)
+    assert "fn.resize  cpu (in DALI also gpu)" in done.stdout.splitlines()
+    assert "fn.io.file.read  cpu" in done.stdout.splitlines()
     known, _, missing = done.stdout.partition("In DALI 2.4.0")
     assert not {line.split()[0] for line in known.splitlines() if line} & set(missing.splitlines())
-
-
-def test_no_operator_of_dali_is_listed_wrongly():
-    dali = pytest.importorskip("nvidia.dali", reason="DALI is not installed on this platform")
-    import nvidia.dali.fn  # noqa: F401 - the submodule is wanted
-
-    for name in missing_operators():
-        home = dali.fn
-        for part in name.split("."):
-            home = getattr(home, part)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -261,8 +262,8 @@ def test_the_users_data_is_copied_unless_no_copy():
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (["a", "b"], "numbers are wanted, but got str.*text goes in as bytes"),
-        ([b"a", b"b"], "numbers are wanted, but got bytes"),
+        ([["a", "b"]], "numbers are wanted, but got list.*one text, as str or as bytes"),
+        ([[1, [2, 3]]], "a list of numbers is wanted"),
         ("text", "a batch is a list of arrays or an array, but got str"),
         (None, "but got NoneType"),
         (3, "but got int"),
@@ -280,6 +281,45 @@ def test_the_users_data_is_copied_unless_no_copy():
 def test_what_is_no_batch_is_refused_with_what_came(data, text):
     with pytest.raises(SourceError, match=text):
         make(forebay, lambda: data).run()
+
+
+TEXTS = {
+    "str": "pä.jpg",
+    "bytes": "pä.jpg".encode(),
+    "bytearray": bytearray("pä.jpg".encode()),
+    "path": Path("pä.jpg"),
+    "numpy's str": np.array(["pä.jpg"])[0],
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("way", ["batches", "samples", "fed", "run", "generator"])
+def test_texts_and_paths_are_their_utf8_bytes(kind, way):
+    text = TEXTS[kind]
+    if way == "batches":
+        pipe = make(forebay, lambda: [text, text])
+    elif way == "samples":
+        pipe = make(forebay, lambda: text, batch=False)
+    elif way == "generator":
+        pipe = make(forebay, ([text, text] for _ in range(1)))
+    else:
+        pipe = make(forebay, name="x")
+        if way == "fed":
+            pipe.feed_input("x", [text, text])
+    (got,) = pipe.run(x=[text, text]) if way == "run" else pipe.run()
+    assert [bytes(got.at(i)) for i in range(2)] == ["pä.jpg".encode()] * 2
+    assert got.at(0).dtype == np.uint8
+
+
+def test_the_files_of_paths_are_read(tmp_path):
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        path.write_text(path.name)
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=None)
+    with pipe:
+        pipe.set_outputs(fn.io.file.read(fn.external_source(source=[paths])))
+    (got,) = pipe.run()
+    assert [bytes(got.at(i)) for i in range(2)] == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("outputs", [full(1)[0], (full(1),), (full(1),) * 3, None, {0: 1, 1: 2}])
@@ -310,7 +350,7 @@ def test_what_the_users_code_raises_is_chained_to_an_error_with_the_line():
         ({"source": [], "layout": ["X", "Y"]}, ArgumentError, "1 outputs, but 2 values"),
         ({"source": [], "dtype": "int99"}, ArgumentError, "int99"),
         ({"source": [], "parallel": True}, ArgumentError, "not in this version"),
-        ({"device": "tpu"}, RuntimeError, "runs on cpu or gpu, but device='tpu'"),
+        ({"device": "tpu"}, RuntimeError, r"runs on cpu \(in DALI also gpu\), but device='tpu'"),
         ({"sorce": []}, UnknownArgumentError, "no argument 'sorce'; did you mean 'source'"),
         ({"cuda_straem": 1}, KeyError, "did you mean 'cuda_stream'"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from forebay import Pipeline, fn, pipeline_def, types
 from forebay.errors import ForebayError
-from forebay.testing import run_operator
+from forebay.testing import run_operator, run_pipeline
 from forebay.torch import (
     DALIClassificationIterator,
     DALIGenericIterator,
@@ -71,8 +71,16 @@ CALLS = {
         lambda: pipeline_def(lambda: types.Constant(1))(batch_size=1, device="tpu"),
         "device is 'cpu', 'gpu' or 'mixed', but got 'tpu'",
     ),
-    "pipeline_def, output": (lambda: pipeline_def(lambda: None)(batch_size=1), "output 0 .* None"),
-    "Server": (lambda: Server("x"), "Expected a forebay pipeline, got: x"),
+    "pipeline_def, output": (
+        lambda: pipeline_def(lambda: None)(batch_size=1),
+        "lambda> returned None",
+    ),
+    "Server": (lambda: Server("x"), r"Expected a forebay pipeline, got: 'x' \(str\)"),
+    "Server, pipeline_def": (
+        lambda: Server(pipeline),
+        r"called first: pipeline\(batch_size=\.\.\.",
+    ),
+    "Server, class": (lambda: Server(Pipeline), r"called first: Pipeline\(batch_size=\.\.\."),
     "Server, ragged": (lambda: Server(pipeline(), ragged="x"), "ragged is .* but got 'x'"),
     "Server, on_error": (lambda: Server(pipeline(), on_error="x"), "on_error is .* but got 'x'"),
     "Server, max_errors": (
@@ -87,18 +95,32 @@ CALLS = {
     "proxy, too many": (lambda: proxy(*X, X[0]), r"proxy\(image, mask\).* too many"),
     "proxy, unknown": (lambda: proxy(X[0], msk=X[0]), "'msk'"),
     "proxy, None": (lambda: proxy(None, X[0]), "input 'image' of the proxy: .* NoneType"),
-    "proxy, texts": (lambda: proxy(["a"], X[0]), "input 'image' of the proxy: .* as bytes"),
+    "proxy, texts": (
+        lambda: proxy(["a"], X[0]),
+        "input 'image' of the proxy: .* as str or as bytes",
+    ),
     "DataLoader": (lambda: DataLoader(X, X), "is the server, but got list"),
-    "Iterator": (lambda: Iterator(5), r"runs a forebay Pipeline, but got 5 \(int\)"),
+    "DataLoader, no server": (lambda: DataLoader(X, batch_size=2), "is the server, but got list"),
+    "DataLoader, no dataset": (
+        lambda: DataLoader(Server(pipeline())),
+        "has a server, but no dataset",
+    ),
+    "Iterator": (lambda: Iterator(5), r"Expected a forebay pipeline, got: 5 \(int\)"),
+    "Iterator, pipeline_def": (lambda: Iterator(pipeline), r"called first: pipeline\("),
+    "DALIGenericIterator, pipeline_def": (
+        lambda: DALIGenericIterator([pipeline], ["a"]),
+        r"called first: pipeline\(",
+    ),
+    "run_pipeline, pipeline_def": (lambda: run_pipeline(pipeline), r"called first: pipeline\("),
     "Iterator, size": (lambda: Iterator(pipeline(), size="x"), "size is .* but got 'x'"),
     "Iterator, last_batch": (lambda: Iterator(pipeline(), last_batch="x"), "but got 'x'"),
     "Iterator, reader": (lambda: Iterator(pipeline(), reader_name="r"), "no reader named 'r'"),
     "Iterator, ragged": (lambda: Iterator(pipeline(), ragged="x"), "not 'x'"),
 }
 DALIS = {
-    "no pipeline": ((5, ["a", "b"]), {}, r"but got 5 \(int\)"),
+    "no pipeline": ((5, ["a", "b"]), {}, r"got: 5 \(int\)"),
     "no pipelines": (([], ["a"]), {}, "at least 1"),
-    "a list of none": (([5], ["a"]), {}, r"but got 5 \(int\)"),
+    "a list of none": (([5], ["a"]), {}, r"got: 5 \(int\)"),
     "no names": ((pipeline, 5), {}, "output_map is a list of names, but got 5"),
     "too few names": ((pipeline, ["a"]), {}, r"2 outputs and the names \['a'\]"),
     "equal names": ((pipeline, ["a", "a"]), {}, "distinct"),

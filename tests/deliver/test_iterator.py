@@ -255,7 +255,6 @@ def test_outputs_come_as_tensors_in_the_pipelines_order():
     assert number.tolist() == [5, 5]
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_ragged_outputs_come_as_chosen():
     ragged = [[np.ones(2, np.float32), np.ones(3, np.float32)]]
     with pytest.raises(ForebayError, match="output 0 is ragged"):

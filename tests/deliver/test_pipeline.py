@@ -408,7 +408,9 @@ def test_a_node_that_needs_the_gpu_is_refused_at_build_with_its_line_and_the_cha
 
 
 def test_a_device_that_an_operator_does_not_have_is_refused_when_it_is_written():
-    with pytest.raises(PlacementError, match=r"fn.flip runs on cpu or gpu, but device='mixed'"):
+    with pytest.raises(
+        PlacementError, match=r"fn.flip runs on cpu \(in DALI also gpu\), but device='mixed'"
+    ):
         fn.flip(fn.external_source(name="x"), device="mixed")
 
 

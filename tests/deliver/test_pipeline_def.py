@@ -182,9 +182,58 @@ def test_the_decorator_refuses_what_is_not_the_pipelines():
 
 
 def test_what_is_not_in_this_version_is_refused_and_says_what_to_do():
-    with pytest.raises(ArgumentError, match=r"debug=True.*not in this version of forebay; .+"):
-        pipeline_def(debug=True)
-    pipeline_def(debug=False)
+    def one():
+        return types.Constant(1)
+
+    def any_names(**more):
+        return types.Constant(len(more))
+
+    for function in (one, any_names):
+        with pytest.raises(ArgumentError, match=r"debug=True is not in this version.*; leave it"):
+            pipeline_def(**NUMBERS, debug=True)(function)
+        with pytest.raises(ArgumentError, match=r"debug=True is not in this version.*; leave it"):
+            pipeline_def(**NUMBERS)(function)(debug=True)
+
+
+def test_debug_may_be_off_and_may_be_an_argument_of_the_function():
+    @pipeline_def(**NUMBERS, debug=False)
+    def pipe():
+        return types.Constant(1)
+
+    @pipeline_def(**NUMBERS)
+    def own(debug):
+        return types.Constant(debug)
+
+    assert first(pipe(debug=False)) == [1]
+    assert first(own(debug=True)) == [True]
+
+
+@pytest.mark.parametrize("conditionals", [False, True])
+def test_a_function_that_returns_nothing_is_named(conditionals):
+    @pipeline_def(**NUMBERS, enable_conditionals=conditionals)
+    def forgetful():
+        fn.copy(types.Constant(1))
+
+    with pytest.raises(GraphError, match="forgetful returned None: return the nodes"):
+        forgetful()
+
+
+def test_a_graph_that_returns_nothing_is_named():
+    class Forgetful(Pipeline):
+        def define_graph(self):
+            fn.copy(types.Constant(1))
+
+    with pytest.raises(GraphError, match=r"Forgetful.define_graph returned None: return the nodes"):
+        Forgetful(**NUMBERS).build()
+
+
+def test_one_output_that_is_none_is_named_by_its_number():
+    @pipeline_def(**NUMBERS)
+    def pipe():
+        return types.Constant(1), None
+
+    with pytest.raises(GraphError, match=r"output 1 of the pipeline: a node, .* but got None"):
+        pipe()
 
 
 def test_a_function_with_keywords_of_any_name_gets_those_that_are_not_the_pipelines():
@@ -230,7 +279,7 @@ def test_factories_may_be_called_inside_one_another():
     assert first(outer()) == [2]
 
 
-@pytest.mark.parametrize("outputs", [None, [1, [2]], "text"])
+@pytest.mark.parametrize("outputs", [[1, [2]], "text"])
 def test_a_function_that_returns_no_output_is_refused_at_its_call(outputs):
     @pipeline_def(**NUMBERS)
     def pipe():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 
@@ -14,17 +13,11 @@ from forebay.batch import Batch, Sample
 from forebay.errors import OperatorError, SourceError
 from forebay.execute import executor
 from forebay.execute.run import Place
+from garbage import collect
 
 
 def forebay_threads():
     return [t for t in threading.enumerate() if t.name.startswith("forebay")]
-
-
-def collect():
-    """Collect garbage, and wait for the threads of what was found."""
-    gc.collect()
-    for thread in forebay_threads():
-        thread.join(60)
 
 
 def counting(batches, size=4):

@@ -100,6 +100,7 @@ def test_the_gpu_is_refused_at_build_with_the_line_and_the_change(name):
             with pytest.raises(PlacementError, match=rf"fn.{name} runs on cpu"):
                 function(name)(*given, device="gpu", **enough(name))
             return
+        assert device not in ALL[name].where().split()[0]
         node = function(name)(*given, device=device, **enough(name))
         pipe.set_outputs(node[0] if isinstance(node, list) else node)
     with pytest.raises(PlacementError, match=rf"fn.{name}\(device='{device}'\) at .*{__name__}"):

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from forebay.define.node import Node
 from forebay.errors import PlacementError
+from forebay.operators._operator import RUNNABLE
 
 
 def check_devices(nodes: Sequence[Node]) -> None:
     """Raise PlacementError for the first node that cannot run here, with what to change."""
     for node in nodes:
-        if node.device == "cpu":
+        if node.device in RUNNABLE:
             continue
         fed = node.inputs[0].node if node.operator.name == "to_device" else None
         if fed is not None and fed.is_source and fed.origin == node.origin:

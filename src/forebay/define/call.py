@@ -12,33 +12,40 @@ import numpy as np
 import torch
 
 from forebay.define.constant import check_fits, constant_array, scalar_array
+from forebay.define.names import unknown_operator
 from forebay.define.node import DataNode, Node
 from forebay.define.origin import caller
 from forebay.errors import (
     ArgumentError,
     PlacementError,
     UnknownArgumentError,
-    UnknownOperatorError,
 )
+from forebay.operators._argument import Argument, suggestion
 from forebay.operators._operator import Operator, discover
-from forebay.operators._schema import Argument, Schema, suggestion
+from forebay.operators._schema import Schema
 from forebay.types import DALIDataType, ScalarConstant, is_number, writes_constants
 
 GENERIC = {
-    "name": "the node's name, unique within the pipeline",
-    "device": "where the operator runs: 'cpu', 'gpu' or, for decoders, 'mixed'",
-    "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers",
-    "preserve": "keep the node even if no output needs it",
-    "bytes_per_sample_hint": "accepted; memory is sized from the data",
+    "name": "the node's name, unique within the pipeline.",
+    "device": "where the operator runs",
+    "seed": "the seed of a random operator; nodes with equal seeds draw equal numbers.",
+    "preserve": "keep the node even if no output needs it.",
+    "bytes_per_sample_hint": "no effect: memory is sized from the data.",
 }
 """The arguments that every operator has, and what they do."""
+
+
+def generic_docs(operator: Operator) -> dict[str, str]:
+    """Those of them that an operator takes: a seed is for random ones."""
+    docs = {**GENERIC, "device": f"{GENERIC['device']}: {operator.where()}."}
+    return {name: doc for name, doc in docs.items() if name != "seed" or operator.uses_rng}
 
 
 def find_operator(name: str) -> Operator:
     """The operator of this name. Raises UnknownOperatorError that suggests the nearest name."""
     known = discover()
     if name not in known:
-        raise UnknownOperatorError(f"there is no operator '{name}'{suggestion(name, known)}")
+        raise unknown_operator(name)
     return known[name]
 
 
@@ -95,7 +102,7 @@ def _make(operator: Operator, inputs: Sequence[Any], arguments: Mapping[str, Any
     check_count(operator.schema, len(inputs))
     given = {k: v for k, v in arguments.items() if v is not None}
     generic = {k: given.pop(k) for k in GENERIC if k in given}
-    if "seed" in generic and not operator.uses_rng:
+    if "seed" in generic and "seed" not in generic_docs(operator):
         raise ArgumentError("takes no 'seed': it draws no random numbers")
     constants, varying = _arguments(operator, given)
     nodes = tuple(as_node(value) for value in inputs)
@@ -160,14 +167,25 @@ Guard = tuple[DataNode, bool]
 _guards: ContextVar[tuple[Guard, ...]] = ContextVar("guards", default=())
 
 
+def guards() -> tuple[Guard, ...]:
+    """Under which conditions nodes that are written now will run."""
+    return _guards.get()
+
+
+def set_guards(under: tuple[Guard, ...]) -> None:
+    """Have nodes that are written from now on run for samples whose predicates are as said."""
+    _guards.set(under)
+
+
 @contextmanager
-def guarded(predicate: DataNode, value: bool) -> Iterator[None]:
-    """Nodes written meanwhile run for the samples for which the predicate has this value."""
-    token = _guards.set((*_guards.get(), (predicate, value)))
+def guarded(*more: Guard) -> Iterator[None]:
+    """Nodes written meanwhile run for the samples whose predicates have these values too."""
+    before = _guards.get()
+    _guards.set((*before, *more))
     try:
         yield
     finally:
-        _guards.reset(token)
+        _guards.set(before)
 
 
 def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) -> str:
@@ -179,7 +197,7 @@ def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) 
         return "gpu" if on_gpu else "cpu"
     if device not in operator.devices:
         raise PlacementError(
-            f"fn.{operator.name} runs on {' or '.join(operator.devices)}, but device={device!r}"
+            f"fn.{operator.name} runs on {operator.where()}, but device={device!r}"
         )
     return device
 
@@ -201,7 +219,7 @@ def as_node(value: Any) -> DataNode:
         value, ScalarConstant | int | float | list | tuple | np.ndarray | np.generic | torch.Tensor
     ):
         raise ArgumentError(
-            f"an input is a node, a number or an array, but got {value!r} ({type(value).__name__})"
+            f"a node, a number or an array is needed, but got {value!r} ({type(value).__name__})"
         )
     if is_number(value):
         value = ScalarConstant(value)

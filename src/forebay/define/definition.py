@@ -85,6 +85,11 @@ class Definition:
         if self._outputs is None:
             with self:
                 outputs = self.define_graph()
+            if outputs is None:
+                raise GraphError(
+                    f"{type(self).__name__}.define_graph returned None: return the nodes that are "
+                    f"the pipeline's outputs"
+                )
             self.set_outputs(*(outputs if isinstance(outputs, list | tuple) else (outputs,)))
         assert self._outputs is not None
         return self._outputs

@@ -155,7 +155,7 @@ class DataNode:
     # ── moving and asking ────────────────────────────────────────────────────────────────────────
 
     def gpu(self) -> DataNode:
-        """The same data on the GPU."""
+        """The same data on the GPU: refused when the pipeline is built, in this version."""
         return self if self.device == "gpu" else _write("to_device", self, device="gpu")
 
     def cpu(self) -> DataNode:

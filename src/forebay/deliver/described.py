@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from forebay.batch import Batch
+from forebay.compile.plan import Plan
+from forebay.define.node import Node
 from forebay.define.options import Configured, check_output_forms
 from forebay.errors import ArgumentError, ForebayError
-from forebay.operators._schema import suggestion
-
-if TYPE_CHECKING:
-    from forebay.batch import Batch
-    from forebay.compile.plan import Plan
-    from forebay.define.node import Node
+from forebay.operators._argument import suggestion
 
 
 class Described(Configured):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from forebay.batch import Batch
 from forebay.deliver.last_batch import Epochs
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.errors import ArgumentError, ForebayError, OperatorError
 
 Outputs = list[tuple[Batch, ...]]
@@ -15,11 +16,7 @@ Outputs = list[tuple[Batch, ...]]
 def check_pipelines(pipelines: Sequence[Pipeline]) -> None:
     """Raise ArgumentError for what is no pipeline, or for none."""
     for pipeline in pipelines:
-        if not isinstance(pipeline, Pipeline):
-            raise ArgumentError(
-                f"an iterator runs a forebay Pipeline, but got {pipeline!r} "
-                f"({type(pipeline).__name__})"
-            )
+        check_pipeline(pipeline)
     if not pipelines:
         raise ArgumentError("Number of provided pipelines has to be at least 1")
 

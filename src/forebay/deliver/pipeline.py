@@ -21,7 +21,7 @@ from forebay.errors import ForebayError, GraphError, SourceError, UnknownInputEr
 from forebay.execute.executor import Executor
 from forebay.execute.run import EndOfData, Place, Run
 from forebay.execute.scope import close_after
-from forebay.operators._schema import suggestion
+from forebay.operators._argument import suggestion
 from forebay.types import PipelineAPIType
 
 
@@ -35,7 +35,8 @@ class Pipeline(Described, Definition):
     Args:
         batch_size: the most samples in a batch.
         num_threads: threads for the work on samples.
-        device_id: the GPU. None or -1: the CPU alone; CUDA is not touched.
+        device_id: the GPU, which nothing runs on in this version: CUDA is not touched. None or -1:
+            the CPU alone.
         seed: of all random numbers; None or -1 for a fresh one, which `repr` shows.
         prefetch_queue_depth: how many batches are prepared ahead.
         exec_pipelined, exec_async: False for either prepares no batch before it is asked for.

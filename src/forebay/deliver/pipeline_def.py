@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-from forebay.define.call import default_device
+from forebay.define.call import default_device, guarded
 from forebay.define.options import not_in_this_version
 from forebay.define.rewrite import convert
 from forebay.deliver.pipeline import Pipeline
-from forebay.errors import ArgumentError, UnknownArgumentError
-from forebay.operators._schema import suggestion
+from forebay.errors import ArgumentError, GraphError, UnknownArgumentError
+from forebay.operators._argument import suggestion
 
 _PIPELINE = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
 
@@ -50,11 +50,9 @@ def pipeline_def(
 
     Raises:
         UnknownArgumentError: an argument is neither the function's nor `Pipeline`'s.
+        GraphError: the function returned None.
     """
-    if debug:
-        not_in_this_version(
-            "pipeline_def(debug=True)", "forebay.testing.run_pipeline runs one batch at once"
-        )
+    _refuse_debug(debug)
     if fn is None:
         return functools.partial(
             pipeline_def, enable_conditionals=enable_conditionals, debug=debug, **pipeline_kwargs
@@ -67,6 +65,7 @@ def pipeline_def(
     def factory(*args: Any, **kwargs: Any) -> Pipeline:
         for_function, for_pipeline = {}, dict(pipeline_kwargs)
         conditionals = kwargs.pop("enable_conditionals", enable_conditionals)
+        _refuse_debug("debug" not in own and kwargs.pop("debug", False))
         device = None if "device" in own else kwargs.pop("device", None)
         if device not in (None, "cpu", "gpu", "mixed"):
             raise ArgumentError(f"device is 'cpu', 'gpu' or 'mixed', but got {device!r}")
@@ -79,12 +78,23 @@ def pipeline_def(
                 for_function[name] = value
         pipeline = Pipeline(**for_pipeline)
         written = _converted(fn) if conditionals else fn
-        with pipeline, default_device(device):
+        with pipeline, default_device(device), guarded():
             outputs = written(*args, **for_function)
+        if outputs is None:
+            raise GraphError(
+                f"{fn.__name__} returned None: return the nodes that are the pipeline's outputs"
+            )
         pipeline.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
         return pipeline
 
     return factory
+
+
+def _refuse_debug(debug: bool) -> None:
+    if debug:
+        not_in_this_version(
+            "debug=True", "leave it out; forebay.testing.run_pipeline runs one batch at once"
+        )
 
 
 def _refuse_unknown(fn: Callable[..., Any], given: Any, own: Any) -> None:
@@ -99,7 +109,20 @@ def _refuse_unknown(fn: Callable[..., Any], given: Any, own: Any) -> None:
 def _converted(fn: Any) -> Callable[..., Any]:
     try:
         return convert(fn)
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, SyntaxError) as error:
         raise ArgumentError(
             f"enable_conditionals needs a function whose source is at hand, but {fn!r}: {error}"
         ) from error
+
+
+def check_pipeline(value: Any) -> None:
+    """Raise ArgumentError for what is no pipeline; it may be what makes one."""
+    if isinstance(value, Pipeline):
+        return
+    hint = ""
+    if callable(value):
+        name = getattr(value, "__name__", repr(value))
+        hint = f". What makes a pipeline is called first: {name}(batch_size=...)"
+    raise ArgumentError(
+        f"Expected a forebay pipeline, got: {value!r} ({type(value).__name__}){hint}"
+    )

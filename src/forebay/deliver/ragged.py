@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -39,7 +40,9 @@ def assemble(batch: Batch, ragged: Ragged, output: int) -> Any:
     if ragged == "pad":
         return pad(batch)
     if ragged == "nested":
-        return torch.nested.nested_tensor(list(batch))
+        with warnings.catch_warnings():  # the user, who chose them, cannot choose another kind here
+            warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype")
+            return torch.nested.nested_tensor(list(batch))
     shapes = list(dict.fromkeys(batch.shape()))
     raise ForebayError(
         f"output {output} is ragged: its samples have the shapes {shapes[:4]}"

@@ -12,6 +12,7 @@ import torch
 
 from forebay.batch import Sample
 from forebay.operators._convert import saturate_cast
+from forebay.operators._image_header import undecoded
 from forebay.types import (
     FLOAT,
     FLOAT16,
@@ -48,7 +49,8 @@ def channels_last(
         if data.layout == layout or (not data.layout and data.ndim == len(layout)):
             return layout
     raise ValueError(
-        f"an image of layout {', '.join(layouts)} is needed, but got {data.ndim} axes with the "
+        undecoded(data)
+        or f"an image of layout {', '.join(layouts)} is needed, but got {data.ndim} axes with the "
         f"layout {data.layout!r}"
     )
 

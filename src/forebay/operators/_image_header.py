@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from forebay.batch import Sample
+from forebay.types import UINT8
 
 
 class ImageHeader(NamedTuple):
@@ -64,6 +68,9 @@ def read_header(encoded: np.ndarray[Any, Any]) -> ImageHeader:
                     undecodable(name, encoded, f"its size is {header.height} × {header.width}")
                 )
             return header
+    path = _path(data)
+    if path is not None:
+        raise ValueError(_is_path(path))
     known = ", ".join(name for name, *_ in _FORMATS)
     came = f"starting with {start.hex(' ')}" if start else "(none)"
     raise ValueError(f"{len(data)} bytes {came} are no image of a known format ({known})")
@@ -71,7 +78,55 @@ def read_header(encoded: np.ndarray[Any, Any]) -> ImageHeader:
 
 def undecodable(name: str, encoded: np.ndarray[Any, Any], why: str) -> str:
     """The text of an error about an image of a known format."""
+    path = _path(encoded.tobytes())
+    if path is not None:  # one of a folder "BM…" looks like a BMP
+        return _is_path(path)
     return f"the {name} image of {encoded.size} bytes cannot be decoded: {why}"
+
+
+def undecoded(data: Sample) -> str:
+    """What was given in place of an image's pixels, and what to do: the text of an error.
+
+    It is empty for what is neither an encoded image nor a path.
+    """
+    if data.ndim != 1 or data.dtype != UINT8:
+        return ""
+    encoded = data.tensor.cpu().numpy()
+    path, name = _path(encoded.tobytes()), image_format(encoded)
+    if path is not None:
+        return f"{_is_path(path)}, then decode it, with fn.decoders.image"
+    if name is not None:
+        return (
+            f"an image's pixels are needed, but got the encoded bytes of a {name} image: "
+            f"decode them first, with fn.decoders.image"
+        )
+    return ""
+
+
+def image_format(encoded: np.ndarray[Any, Any]) -> str | None:
+    """The format that bytes, a vector of uint8, begin like; None if it is not known."""
+    start = encoded[:12].tobytes()
+    return next((name for name, signature, _ in _FORMATS if signature.match(start)), None)
+
+
+def _path(data: bytes | memoryview) -> str | None:
+    """The path that bytes seem to be: one that exists, or whose last part has an extension."""
+    try:
+        text = bytes(data[:4097]).rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        return None
+    if not text.isprintable() or not 0 < len(text) <= 4096:
+        return None
+    return text if _HAS_EXTENSION.fullmatch(text) or os.path.exists(text) else None  # noqa: PTH110
+
+
+_HAS_EXTENSION = re.compile(r"(?:.*[/\\])?[^/\\]+\.\w{2,5}")
+
+
+def _is_path(path: str) -> str:
+    return (
+        f"an image is needed, but got the path {path!r}: read the file first, with fn.io.file.read"
+    )
 
 
 def _jpeg(data: memoryview) -> ImageHeader:

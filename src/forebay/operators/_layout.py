@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forebay.batch import Sample
+from forebay.operators._image_header import undecoded
 
 _BY_RANK = {3: "HWC", 4: "FHWC", 5: "FDHWC"}
 
@@ -17,7 +18,8 @@ def image_layout(sample: Sample) -> str:
     layout = sample.layout or _BY_RANK.get(sample.ndim, "")
     if "H" not in layout or "W" not in layout or "C" not in layout:
         raise ValueError(
-            f"an image of layout HWC, CHW, FHWC or the like is needed, but got "
+            undecoded(sample)
+            or f"an image of layout HWC, CHW, FHWC or the like is needed, but got "
             f"{sample.ndim} axes with the layout {sample.layout!r}"
         )
     return layout

@@ -22,12 +22,16 @@ from typing import Any, TypeVar, overload
 
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError
+from forebay.operators._argument import REQUIRED, Argument
 from forebay.operators._rng import Rng
-from forebay.operators._schema import REQUIRED, Argument, BatchSize, Schema, read_schema, specials
+from forebay.operators._schema import BatchSize, Schema, read_schema, specials
 from forebay.types import Into
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
+
+RUNNABLE = ("cpu",)
+"""The devices that this version has an executor for."""
 
 registry: dict[str, Operator] = {}
 """All operators by dotted name, aliases among them."""
@@ -58,7 +62,8 @@ class Operator:
             where these are irregular (``{"coco_reader": "COCOReader"}``).
         ops_name: the class's name under ``ops``, e.g. ``"ImageDecoder"``.
         ops_names: the same by name, for the aliases too.
-        devices: the values of ``device=`` that it accepts.
+        devices: the values of ``device=`` that it accepts, as DALI's does. Those that are not
+            RUNNABLE are refused when a pipeline is built.
         ordered: it has hidden state, so its runs must happen one by one, in order.
         hidden: it is written by syntax (``a + b``), so ``fn`` does not list it.
         kernels: device → kernel.
@@ -113,6 +118,12 @@ class Operator:
     def uses_rng(self) -> bool:
         """Whether it draws random numbers; every source may."""
         return self.schema.level == "source" or Rng in specials(self.body)
+
+    def where(self) -> str:
+        """Where it runs, in words, e.g. ``"cpu (in DALI also gpu)"``."""
+        elsewhere = " or ".join(d for d in self.devices if d not in RUNNABLE)
+        here = " or ".join(d for d in self.devices if d in RUNNABLE)
+        return f"{here} (in DALI also {elsewhere})" if elsewhere else here
 
     def outputs(self, arguments: Mapping[str, Any]) -> int:
         """How many outputs it has, given its constant arguments."""

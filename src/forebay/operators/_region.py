@@ -26,7 +26,7 @@ class ImageTypeHint(Hints):
     """Arguments without effect.
 
     Attributes:
-        image_type: deprecated. The number of channels is that of the data.
+        image_type: no effect, and deprecated. The number of channels is that of the data.
     """
 
     image_type: DALIImageType | None = None

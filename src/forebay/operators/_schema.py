@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import enum
 import inspect
 import types as pytypes
 import typing
@@ -13,193 +11,23 @@ from dataclasses import dataclass
 from typing import Any, NewType
 
 import numpy as np
-import torch
 
 from forebay.batch import Batch, Sample
-from forebay.errors import ArgumentError, UnknownArgumentError
+from forebay.errors import UnknownArgumentError
+from forebay.operators._argument import REQUIRED, Argument, suggestion
 from forebay.operators._rng import Rng
 from forebay.operators._source import Source
 from forebay.types import (
     Arguments,
     Between,
-    DALIDataType,
     Hints,
     Into,
     OneOf,
     PerSampleMark,
-    ScalarConstant,
-    data_type,
 )
-
-REQUIRED: Any = inspect.Parameter.empty
 
 BatchSize = NewType("BatchSize", int)
 """The hint of a parameter that a batch operator without inputs is told the batch's size by."""
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One keyword argument of an operator.
-
-    `type` is the Python type of a value, or of one element if `vector`. `group` names the
-    parameter whose dataclass this argument is a field of. A `hint` changes no result.
-    """
-
-    name: str
-    type: Any
-    vector: bool
-    per_sample: bool
-    default: Any
-    limits: tuple[Between | OneOf, ...]
-    group: str | None = None
-    hint: bool = False
-    doc: str = ""
-
-    @property
-    def required(self) -> bool:
-        return self.default is REQUIRED
-
-    def constant(self, value: Any) -> Any:
-        """`value` as the kernel gets it. Raises ArgumentError if the argument cannot be that."""
-        if isinstance(value, ScalarConstant):
-            value = value.value
-        if not self.vector:
-            result = self._one(value)
-            self._check(result)
-            return result
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            value = (value,)
-        result = tuple(self._one(v) for v in value)
-        for element in result:
-            self._check(element)
-        return result
-
-    def _one(self, value: Any) -> Any:
-        wanted = self.type
-        try:
-            converter = _CONVERTERS.get(wanted)
-            if converter is not None:
-                return converter(value)
-            if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
-                return data_type(value) if _is_dtype(wanted, value) else wanted(value)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"argument '{self.name}' takes {self.describe()}, but got {_show(value)}"
-            ) from None
-        return value
-
-    def _check(self, value: Any) -> None:
-        for limit in self.limits:
-            if isinstance(limit, Between) and not limit.low <= value <= limit.high:
-                raise ArgumentError(
-                    f"argument '{self.name}' must lie in [{limit.low:g}, {limit.high:g}], "
-                    f"but got {value:g}"
-                )
-            if isinstance(limit, OneOf) and value not in limit.values:
-                raise ArgumentError(
-                    f"argument '{self.name}' must be one of {list(limit.values)}, but got {value!r}"
-                    f"{suggestion(str(value), map(str, limit.values))}"
-                )
-
-    def read(self, sample: Sample) -> Any:
-        """The value that one sample of an argument node holds. A matrix is read row by row.
-
-        Raises:
-            ArgumentError: its element type is not exactly the argument's (there is no conversion,
-                as in DALI), it has too many axes, or it is out of range.
-        """
-        wanted = _TENSOR_TYPES.get(self.type, (DALIDataType.INT32,))
-        data = sample.data
-        got = data_type(data.dtype)
-        if got not in wanted:
-            names = " or ".join(w.name for w in wanted)
-            raise ArgumentError(
-                f"argument '{self.name}' takes {names} values per sample, but got {got.name}; "
-                f"convert them with fn.cast(…, dtype=types.{wanted[0].name})"
-            )
-        if self.type is np.ndarray:
-            return sample.tensor.cpu().numpy()
-        if data.ndim > 1 + self.vector or (
-            not self.vector and data.ndim == 1 and data.shape[0] != 1
-        ):
-            raise ArgumentError(
-                f"argument '{self.name}' takes {self.describe()} per sample, "
-                f"but got a tensor of shape {list(data.shape)}"
-            )
-        value: Any = data.reshape(-1).tolist() if data.ndim == 2 else data.tolist()
-        if not self.vector:
-            value = value[0] if data.ndim else value
-            if isinstance(self.type, type) and issubclass(self.type, enum.Enum):
-                value = self.type(value)
-            self._check(value)
-            return value
-        value = tuple(value) if data.ndim else (value,)
-        if self.limits:
-            for element in value:
-                self._check(element)
-        return value
-
-    def describe(self) -> str:
-        """The argument's type in words, e.g. ``"a list of floats"``."""
-        name = getattr(self.type, "__name__", str(self.type))
-        word = {"str": "string", "DALIDataType": "types.DALIDataType"}.get(name, name)
-        return f"a list of {word}s" if self.vector else f"a value of type {word}"
-
-
-def _is_dtype(wanted: type, value: Any) -> bool:
-    return wanted is DALIDataType and (
-        isinstance(value, torch.dtype | np.dtype) or inspect.isclass(value)
-    )
-
-
-def _show(value: Any) -> str:
-    text = repr(value)
-    return f"{text if len(text) < 80 else text[:77] + '…'} ({type(value).__name__})"
-
-
-def _to_int(value: Any) -> int:
-    if isinstance(value, str) or int(value) != value:
-        raise ValueError
-    return int(value)
-
-
-def _to_float(value: Any) -> float:
-    if isinstance(value, str):
-        raise TypeError
-    return float(value)
-
-
-def _to_bool(value: Any) -> bool:
-    if value not in (0, 1) or isinstance(value, str):
-        raise ValueError
-    return bool(value)
-
-
-def _to_str(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _to_array(value: Any) -> np.ndarray[Any, Any]:
-    if isinstance(value, str):
-        raise TypeError
-    return np.asarray(value, np.float32)
-
-
-_CONVERTERS: dict[Any, Callable[[Any], Any]] = {
-    np.ndarray: _to_array,
-    int: _to_int,
-    float: _to_float,
-    bool: _to_bool,
-    str: _to_str,
-}
-_TENSOR_TYPES = {
-    np.ndarray: (DALIDataType.FLOAT,),
-    float: (DALIDataType.FLOAT,),
-    int: (DALIDataType.INT32,),
-    bool: (DALIDataType.BOOL, DALIDataType.INT32),
-}
 
 
 @dataclass(frozen=True)
@@ -211,7 +39,7 @@ class Schema:
         level: ``"sample"`` or ``"batch"``: what its kernels are called with; ``"source"`` if its
             function is called once, with its arguments, and gives a Source.
         min_inputs, max_inputs: how many positional inputs it takes.
-        arguments: by name, those of argument groups among them.
+        arguments: by name: its own in the order of its docstring, then those of argument groups.
         groups: parameter name → dataclass, for the argument groups that kernels get.
         outputs: how many tensors it gives; for None it depends on the arguments.
         doc: the docstring.
@@ -236,12 +64,6 @@ class Schema:
             ) from None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the known name nearest to `name`, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
-
-
 SPECIAL = (Rng, Into, BatchSize)
 """Hints of parameters that the executor fills in, not the user."""
 
@@ -257,7 +79,8 @@ def read_schema(name: str, function: Callable[..., Any]) -> Schema:
     hints = typing.get_type_hints(function, include_extras=True)
     kinds: list[type] = []
     least = most = 0
-    arguments: dict[str, Argument] = {}
+    own: dict[str, Argument] = {}
+    grouped: dict[str, Argument] = {}
     groups: dict[str, type[Arguments]] = {}
     docs = argument_docs(function.__doc__)
     for parameter in inspect.signature(function).parameters.values():
@@ -272,9 +95,9 @@ def read_schema(name: str, function: Callable[..., Any]) -> Schema:
         elif isinstance(hint, type) and issubclass(hint, Arguments):
             if not issubclass(hint, Hints):
                 groups[parameter.name] = hint
-            arguments.update(_group_arguments(parameter.name, hint))
+            grouped.update(_group_arguments(parameter.name, hint))
         elif hint not in SPECIAL:
-            arguments[parameter.name] = _argument(
+            own[parameter.name] = _argument(
                 parameter.name, hint, parameter.default, docs.get(parameter.name, "")
             )
     returned = hints["return"]
@@ -289,7 +112,7 @@ def read_schema(name: str, function: Callable[..., Any]) -> Schema:
         level=level,
         min_inputs=least,
         max_inputs=most,
-        arguments=arguments,
+        arguments={**_in_order(own, docs), **grouped},
         groups=groups,
         outputs=outputs,
         doc=inspect.cleandoc(function.__doc__ or ""),
@@ -298,14 +121,22 @@ def read_schema(name: str, function: Callable[..., Any]) -> Schema:
 
 def _group_arguments(parameter: str, group: type[Arguments]) -> dict[str, Argument]:
     hints = typing.get_type_hints(group, include_extras=True)
-    docs = argument_docs(group.__doc__)
+    docs: dict[str, str] = {}
+    for base in reversed(group.__mro__):  # a group that extends another documents what it adds
+        docs |= argument_docs(base.__doc__)
     found = {}
     for item in dataclasses.fields(group):
         default = REQUIRED if item.default is dataclasses.MISSING else item.default
         argument = _argument(item.name, hints[item.name], default, docs.get(item.name, ""))
         hint = issubclass(group, Hints)
         found[item.name] = dataclasses.replace(argument, group=parameter, hint=hint)
-    return found
+    return _in_order(found, docs)
+
+
+def _in_order(arguments: Mapping[str, Argument], docs: Iterable[str]) -> dict[str, Argument]:
+    """In the order in which they are described: "the same by letters" follows what it speaks of."""
+    order = [*docs, *arguments]
+    return {name: arguments[name] for name in sorted(arguments, key=order.index)}
 
 
 def _argument(name: str, hint: Any, default: Any, doc: str) -> Argument:

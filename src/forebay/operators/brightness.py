@@ -21,6 +21,7 @@ def brightness(
     """Make an image, video or volume brighter or darker: ``data × brightness + shift × range``.
 
     Args:
+        brightness: the factor that values are multiplied by; 1 leaves them as they are.
         brightness_shift: in units of the range of the output's type: 255 for uint8, 32767 for
             int16, 1 for float32, whatever the input's type is.
         dtype: of the result, by default the input's.

@@ -32,6 +32,7 @@ def brightness_contrast(
     The result is ``((data − center) × contrast + center) × brightness + shift × range``.
 
     Args:
+        brightness: the factor that values are multiplied by; 1 leaves them as they are.
         brightness_shift: in units of the range of the output's type: 255 for uint8, 32767 for
             int16, 1 for float32, whatever the input's type is.
         contrast: 0 makes the image uniform, 1 leaves it as it is.

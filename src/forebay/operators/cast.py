@@ -18,6 +18,9 @@ def cast(data: Sample, *, dtype: DALIDataType) -> Sample:
     becomes its nearest limit, and NaN becomes 0. A bool is false for what rounds to 0. To float16
     values are rounded to the nearest, ties to even (IEEE 754).
 
+    Args:
+        dtype: the element type of the result.
+
     Returns:
         The same shape and layout.
 

@@ -40,6 +40,7 @@ def constant(
         shape: one axis with all the numbers by default. A single number fills any shape.
         dtype: int32 for `idata` and float32 for `fdata` by default. The numbers are rounded half
             away from zero and clamped to its range.
+        layout: a letter for each axis; none by default.
 
     Returns:
         int32 or float32 unless `dtype` says another; a vector unless a shape is given.

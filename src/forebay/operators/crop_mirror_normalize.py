@@ -56,6 +56,8 @@ def crop_mirror_normalize(
             `out_of_bounds_policy` is "pad".
         mirror: non-zero mirrors the W axis.
         mean, std: one value, or one a channel.
+        scale: the factor of the normalised values.
+        shift: what is added to them last.
 
     Returns:
         The crop in `output_layout`. Fill values stand in it as they are, not normalised.

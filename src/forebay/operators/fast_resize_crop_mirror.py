@@ -34,7 +34,8 @@ def fast_resize_crop_mirror(
 
     Raises:
         ValueError: the data is no picture, is empty, or is not uint8, int16, uint16 or float32.
-        ArgumentError: see `Sizing` and `CropWindow`.
+        ArgumentError: the size is given in no way or in several, the crop in two, or a vector has
+            not one number an axis.
     """
     result: Sample = resize_crop_mirror(
         data,

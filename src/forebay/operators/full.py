@@ -12,6 +12,10 @@ from forebay.types import Ints, Layout, PerSample
 def full(fill_value: Sample, *, shape: PerSample[Ints] = (), layout: Layout = "") -> Sample:
     """The fill value, broadcast to a shape.
 
+    Args:
+        shape: the extents of the result; none at all for a scalar.
+        layout: a letter for each axis.
+
     Returns:
         Data of the fill value's element type; a scalar unless a shape is given. Its layout is
         `layout`, never the fill value's.

@@ -18,6 +18,7 @@ def literal(*, value: object, layout: Layout = "") -> Sample:
 
     Args:
         value: a numpy array, of the element type that the data is to have. It must not change.
+        layout: a letter for each axis.
 
     Returns:
         A copy of it, on the CPU.

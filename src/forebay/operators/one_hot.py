@@ -52,6 +52,7 @@ def one_hot(
             last by default, and then, if every sample of the batch has a single element, the
             result is that vector alone.
         axis_name: the letter of the new axis.
+        dtype: the element type of the result.
         num_classes: the length of the vectors.
         off_value, on_value: converted to `dtype` as C converts: 2.7 becomes 2 and, in uint8, −2
             becomes 254.

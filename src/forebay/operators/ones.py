@@ -14,6 +14,11 @@ def ones(
 ) -> Sample:
     """New data full of ones: a scalar unless a shape is given.
 
+    Args:
+        shape: the extents; none at all for a scalar.
+        dtype: the element type.
+        layout: a letter for each axis.
+
     Returns:
         The shape, element type and layout that are given.
 

@@ -35,6 +35,7 @@ def peek_image_shape(
 
     Args:
         adjust_orientation: the shape after the image is turned as its EXIF data says.
+        dtype: the element type of the result.
         image_type: the colour space that it will be decoded to.
 
     Returns:

@@ -45,6 +45,7 @@ def python_function(
     Args:
         function: is called with an array per input and returns an array per output, several as a
             tuple. With `num_outputs=0` it returns None.
+        num_outputs: how many arrays it returns.
         batch_processing: call it once a batch, with a list of arrays per input; it returns a list
             of arrays per output.
         output_layouts: one layout for all outputs, or a list of the first outputs' layouts.

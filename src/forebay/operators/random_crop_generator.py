@@ -36,7 +36,7 @@ def random_crop_generator(
     ):
         raise ValueError(
             f"an image's shape is (height, width) or (height, width, channels), but got "
-            f"{extents if data.ndim < 2 else shape} of type {kind.name}"
+            f"{extents if data.ndim < 2 and len(extents) < 9 else shape} of type {kind.name}"
         )
     height, width = extents[:2]
     y, x, h, w = window.draw(rng.generator(), height, width)

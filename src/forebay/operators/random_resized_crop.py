@@ -51,7 +51,8 @@ def random_resized_crop(
     Raises:
         ValueError: the data is no picture, has no pixels, or is not uint8, int16, uint16 or
             float32.
-        ArgumentError: see `RandomWindow`.
+        ArgumentError: a range of areas or aspect ratios holds nothing, or `num_attempts` is
+            negative.
     """
     layout = image_layout(data)
     result_type = resampled_type(data.dtype, dtype)

@@ -62,7 +62,8 @@ def resize(
     Raises:
         ValueError: the data is no picture by layout, or its element type is not uint8, int16,
             uint16 or float32.
-        ArgumentError: see `Sizing`.
+        ArgumentError: the size is given in no way or in several, or a vector has not one number an
+            axis.
     """
     layout = image_layout(data)
     result_type = resampled_type(data.dtype, dtype)

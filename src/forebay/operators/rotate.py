@@ -44,6 +44,7 @@ def rotate(
         dtype: the element type of the result: the input's (the default), FLOAT, or any supported
             one for float32 input.
         fill_value: what surrounds the picture; without it the edge is repeated.
+        interp_type: takes the nearest pixel, or interpolates between the neighbours.
         keep_size: keep the picture's extents. The default is a canvas that holds all of it.
         output_dtype: an older name of `dtype`.
         size: the extents of the result in the order of the layout, instead.

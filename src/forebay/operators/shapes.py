@@ -34,6 +34,7 @@ def shapes(data: Sample, *, dtype: ShapeType = INT64, type: ShapeType | None = N
     """The extents of the data.
 
     Args:
+        dtype: the element type of the result.
         type: the old name of `dtype`.
 
     Returns:

@@ -44,6 +44,7 @@ def warp_affine(
         dtype: the element type of the result: the input's (the default), FLOAT, or any supported
             one for float32 input.
         fill_value: what surrounds the picture; without it the edge is repeated.
+        interp_type: takes the nearest pixel, or interpolates between the neighbours.
         inverse_map: the matrix maps from the result to the input (the default), or the other way.
         matrix: row by row.
         output_dtype: an older name of `dtype`.

@@ -14,6 +14,11 @@ def zeros(
 ) -> Sample:
     """New data full of zeros: a scalar unless a shape is given.
 
+    Args:
+        shape: the extents; none at all for a scalar.
+        dtype: the element type.
+        layout: a letter for each axis.
+
     Returns:
         The shape, element type and layout that are given.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import threading
 from pathlib import Path
 
 import pytest
+
+from garbage import collect
 
 
 def open_descriptors() -> list[str]:
@@ -27,8 +27,5 @@ def no_descriptor_left(request):
     yield
     request.node.funcargs = {}  # servers among them
     if len(open_descriptors()) > len(before):
-        gc.collect()
-    for thread in threading.enumerate():
-        if thread.name == "forebay end":  # of a server that was garbage
-            thread.join(10)
+        collect()
     assert len(open_descriptors()) <= len(before)

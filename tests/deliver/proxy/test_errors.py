@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import multiprocessing
 import re
 import threading
 import traceback
@@ -320,3 +322,24 @@ def test_an_exception_of_worker_init_fn_is_told(kind):
         options = {"worker_init_fn": refuse(kind), "num_workers": 1, "timeout": 30}
         loader = proxy.DataLoader(server, Numbers(server.proxy), 4, **options)
         assert_told(Told(failure(lambda: next(iter(loader)))), kind)
+
+
+@pytest.mark.parametrize("place", ["dataset", "operator"])
+def test_an_error_that_was_handled_keeps_no_workers_alive(place):
+    kind = "ValueError: plain"
+    with Server(calling(kind) if place == "operator" else twice()) as server:
+        numbers = Numbers(server.proxy) if place == "operator" else Failing(server.proxy, kind)
+        gc.collect()
+        gc.disable()  # found by the collector, torch's iterator waits seconds for its workers
+        try:
+            batches = iter(proxy.DataLoader(server, numbers, 4, num_workers=2, timeout=30))
+            for good in GOOD[:4]:
+                try:
+                    assert check(next(batches)) == good
+                except (OperatorError, ValueError):
+                    assert good is None
+            assert len(multiprocessing.active_children()) == 2
+            del batches
+            assert not multiprocessing.active_children()
+        finally:
+            gc.enable()

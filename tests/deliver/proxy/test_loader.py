@@ -72,7 +72,9 @@ def test_the_server_must_be_there(server):
     dataset = Numbers(server.proxy)
     with pytest.raises(ArgumentError, match=r"first argument.*is the server.*NoneType"):
         proxy.DataLoader(None, dataset)
-    with pytest.raises(TypeError, match="'dataset'"):
+    with pytest.raises(
+        TypeError, match=r"is the server, but got Numbers: proxy\.DataLoader\(server"
+    ):
         proxy.DataLoader(dataset, batch_size=4)
     with pytest.raises(TypeError, match="is the server"):
         proxy.DataLoader(dataset, dataset)
@@ -97,18 +99,23 @@ def test_torchs_loader_gives_the_same(server, workers):
 @pytest.mark.parametrize(
     "method",
     [
+        "fork",
         pytest.param("spawn", marks=pytest.mark.slow),
         pytest.param("forkserver", marks=pytest.mark.slow),
     ],
 )
 def test_workers_may_start_in_any_way(server, method):
     assert method in multiprocessing.get_all_start_methods()
-    loader = load(
-        server, num_workers=1, multiprocessing_context=method, persistent_workers=True, timeout=90
-    )
+    options = {"num_workers": 1, "multiprocessing_context": method, "timeout": 90}
+    loader = load(server, persistent_workers=True, **options)
     assert check_all(loader) == ALL
     assert check_all(loader) == ALL
     del loader
+    assert check_all(load(server, Stream(server.proxy), worker_init_fn=seeded, **options)) == ALL
+
+
+def seeded(worker):
+    torch.manual_seed(worker)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -125,7 +132,7 @@ def test_persistent_workers_or_none_do_many_epochs(server, workers):
         {"prefetch_factor": 1},
         {"prefetch_factor": 4},
         {"pin_memory": True},
-        {"worker_init_fn": torch.manual_seed},
+        {"worker_init_fn": seeded},
         {"in_order": False},
     ],
     ids=str,
@@ -133,6 +140,28 @@ def test_persistent_workers_or_none_do_many_epochs(server, workers):
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
 def test_torchs_options_are_kept(server, options):
     assert sorted(check_all(load(server, num_workers=2, **options))) == ALL
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
+def test_memory_may_be_pinned_without_workers(server):
+    assert check_all(load(server, pin_memory=True)) == ALL
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("dataset", [Numbers, Stream])
+def test_the_last_batch_may_be_dropped(server, dataset, drop_last, workers):
+    loader = load(server, dataset(server.proxy), drop_last=drop_last, num_workers=workers)
+    sizes = sorted(len(labels) for _, labels in loader)
+    assert sizes == [3] * (not drop_last) + [4] * 5  # of two workers, one has 12 samples
+    assert len(check_all(loader)) == (20 if drop_last else 23)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sampler_of_the_users_own(server, workers):
+    loader = load(server, sampler=ALL[::-2], num_workers=workers)
+    for _ in range(2):
+        assert check_all(loader) == ALL[::-2]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -186,6 +215,10 @@ def without_thirds(batch):
     return default_collate([sample for sample in batch if sample[1] % 3])
 
 
+def reversed_without_first(batch):
+    return default_collate(batch[:0:-1])
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_custom_collate_functions(server, workers):
     for batch in load(server, collate_fn=as_record, num_workers=workers):
@@ -195,6 +228,8 @@ def test_custom_collate_functions(server, workers):
         assert record.data[:, 0].tolist() == [2 * label + 1 for label in record.label]
     loader = load(server, collate_fn=without_thirds, num_workers=workers)
     assert check_all(loader) == [i for i in ALL if i % 3]
+    loader = load(server, collate_fn=reversed_without_first, batch_size=10, num_workers=workers)
+    assert check_all(loader) == [*range(9, 0, -1), *range(19, 10, -1), 22, 21]
 
 
 class Batched(Numbers):
@@ -453,3 +488,95 @@ def test_random_numbers_do_not_depend_on_an_epoch_that_was_left():
 
 def test_runs_without_a_seed_differ():
     assert draws(1, seed=None) != draws(1, seed=None)
+
+
+# ── tensors beside the references ────────────────────────────────────────────────────────────────
+
+
+class Beside(Numbers):
+    """A tensor twice in a sample, and an array."""
+
+    def __getitem__(self, index):
+        own = torch.full((2,), index)
+        return self.proxy(row(index)), {"a": own, "b": own}, np.full(2, index), index
+
+
+def keep_own(samples):
+    refs, own, arrays, labels = zip(*samples, strict=True)
+    return default_collate(list(refs)), own, arrays, torch.tensor(labels)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tensors_of_a_sample_arrive_in_memory_of_their_own(server, workers):
+    for data, own, arrays, labels in load(
+        server, Beside(server.proxy), collate_fn=keep_own, num_workers=workers
+    ):
+        assert check((data, labels)) == labels.tolist()
+        for label, tensors, array in zip(labels.tolist(), own, arrays, strict=True):
+            assert type(tensors) is dict
+            assert tensors["a"] is tensors["b"]
+            assert tensors["a"].tolist() == array.tolist() == [label, label]
+            assert not tensors["a"].is_shared()
+        assert not labels.is_shared()
+
+
+# ── proxies of other servers ─────────────────────────────────────────────────────────────────────
+
+
+class OfTwo(Numbers):
+    """Sample i is row(i) through both proxies, and i."""
+
+    def __init__(self, proxy, other):
+        super().__init__(proxy)
+        self.other = other
+
+    def __getitem__(self, index):
+        return self.proxy(row(index)), {"other": self.other(row(index))}, index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_whose_dataset_has_only_another_servers_proxy_warns_of_it_once(server, workers):
+    with Server(drawn(seed=8)) as other:
+        dataset = Numbers(other.proxy)
+        loader = proxy.DataLoader(server, dataset, batch_size=4, num_workers=workers)
+        with pytest.warns(UserWarning, match="no reference of the loader's own") as told:
+            found = list(loader)
+        assert len(told) == 1
+        assert told[0].filename == __file__
+        text = str(told[0].message)
+        assert text.index(f"own server, {server!r}") < text.index(f"some of {other!r}")
+        ((data, _), labels), *_ = map(other.produce_data, found)  # they are the other's to give
+        assert data[:, 0].tolist() == labels.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_of_two_servers_leaves_the_others_references(server, workers):
+    with Server(drawn(seed=8)) as other:
+        dataset = OfTwo(server.proxy, other.proxy)
+        loader = proxy.DataLoader(server, dataset, batch_size=4, num_workers=workers)
+        for batch in loader:  # without a warning, which would be an error here
+            data, both, labels = other.produce_data(batch)
+            check((data, labels))
+            assert both["other"][0][:, 0].tolist() == labels.tolist()
+
+
+def test_a_loader_without_references_is_one_of_tensors(server):
+    loader = proxy.DataLoader(server, [torch.ones(2)] * 4, batch_size=2)
+    assert [batch.shape for batch in loader] == [(2, 2)] * 2
+
+
+# ── what is seen of it ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "shown"),
+    [
+        (Numbers, {"batch_size": 4, "num_workers": 2}, "Numbers of 23 batch_size=4 num_workers=2"),
+        (Stream, {}, "Stream batch_size=1 num_workers=0"),
+        (Numbers, {"batch_size": None}, "Numbers of 23 batch_size=None num_workers=0"),
+        (Numbers, {"batch_sampler": [[1, 2]]}, "Numbers of 23 batch_sampler=list num_workers=0"),
+    ],
+)
+def test_a_loader_shows_its_dataset_batches_workers_and_server(server, dataset, options, shown):
+    loader = proxy.DataLoader(server, dataset(server.proxy), **options)
+    assert repr(loader) == f"<proxy.DataLoader dataset={shown} server={server!r}>"

@@ -299,7 +299,7 @@ def test_several_outputs_lose_the_same_row(folder):
 UNCLEAR = {
     "packed boxes": lambda pictures: [pictures, torch.zeros(7, 5)],
     "tensors of columns or of samples": lambda p: [p, [torch.zeros(3, 2) for _ in range(3)]],
-    "a second batch of another size": lambda p: [p, p.take([0, 1])],
+    "a second batch of another size": lambda p: [p, p.select_rows([0, 1])],
 }
 
 
@@ -455,3 +455,138 @@ def test_a_python_function_that_fails_takes_its_own_sample_along(workers):
             (4, KeyError),
         ]
     assert got == [([0, 0, 1], [0, 1, 2]), ([2, 3, 3], [5, 6, 7])]
+
+
+# ── what is said where the run ends ──────────────────────────────────────────────────────────────
+
+SKIPPING = "Server(..., on_error='skip') leaves such samples out and goes on"
+
+
+def notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_error_of_one_sample_tells_how_to_leave_it_out(folder, workers, own):
+    with proxy.Server(decode()) as server:
+        dataset = Pictures(server, folder)
+        if own:
+            loader = proxy.DataLoader(server, dataset, batch_size=8, num_workers=workers)
+        else:
+            torchs = torch.utils.data.DataLoader(dataset, batch_size=8, num_workers=workers)
+            loader = map(server.produce_data, torchs)
+        error = failure(lambda: list(loader))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == [SKIPPING]
+
+
+def test_it_is_told_once_however_often_the_data_is_asked_for(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        errors = [failure(lambda: server.produce_data(batch)) for _ in range(3)]
+    assert [notes(error) for error in errors] == [[SKIPPING]] * 3
+
+
+def test_an_error_of_all_samples_is_no_matter_of_bad_files(folder):
+    with proxy.Server(decode()) as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(MISSING)])
+        error = failure(lambda: server.produce_data(batch))
+    assert isinstance(error, OperatorError)
+    assert notes(error) == []
+
+
+def test_who_skips_already_is_not_told_to(folder):
+    with proxy.Server(decode(), on_error="skip") as server:
+        picture = Pictures(server, folder).picture
+        batch = default_collate([picture(DAMAGED), picture(DAMAGED + 1)])
+        error = failure(lambda: server.produce_data(batch))  # what belongs to it is not known
+    assert SKIPPING not in notes(error)
+
+
+# ── samples that are None ────────────────────────────────────────────────────────────────────────
+
+
+class WithNones(Pictures):
+    """There is no sample in the place of those that are to fail."""
+
+    def __getitem__(self, index: int) -> Any:
+        return None if index in self.failing else super().__getitem__(index)
+
+
+class WithNonesByTheDozen(WithNones):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices]
+
+
+def collate_present(samples: list[Any]) -> Any:
+    return default_collate([sample for sample in samples if sample is not None])
+
+
+GOOD = [i for i in range(SIZE) if i not in LOST]
+
+
+@pytest.mark.parametrize("kind", [WithNones, WithNonesByTheDozen])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("collate", [None, collate_present])
+def test_a_sample_that_is_none_has_failed(folder, workers, kind, collate):
+    with proxy.Server(decode(), on_error="skip") as server:
+        dataset = kind(server, folder, failing=(0, UNLOADABLE))
+        got = batches(server, dataset, num_workers=workers, collate_fn=collate)
+    assert got == [[1, 2, 3, 4, 5, 7], [8, 10, 11, 12, 14, 15], [16, 17, 18, 19]]
+    nones = [bad for bad in server.errors if bad.operator == "dataset"]
+    assert [(bad.index, bad.batch, bad.row) for bad in nones] == [(0, 0, 0), (9, 1, 1)]
+    for bad in nones:
+        assert isinstance(bad.cause, TypeError)
+        assert str(bad.cause) == "the Dataset returned None"
+
+
+def test_a_sample_that_is_none_is_substituted(folder):
+    with proxy.Server(decode(), on_error="substitute") as server:
+        got = batches(server, WithNones(server, folder, failing=(0,)))
+    assert got[0] == [1, 1, 2, 3, 4, 5, 7, 7]
+
+
+def test_a_none_is_passed_over_by_a_loader_without_batches(folder):
+    with proxy.Server(decode(), on_error="skip") as server:
+        dataset = WithNones(server, folder, failing=(0, UNLOADABLE))
+        labels = [s[1] for s in proxy.DataLoader(server, dataset, batch_size=None)]
+    assert labels == [i for i in GOOD if i not in (0, UNLOADABLE)]
+
+
+@pytest.mark.parametrize("context", [None, "fork", "spawn"])
+@pytest.mark.parametrize("kind", [WithNones, WithNonesByTheDozen])
+def test_torchs_error_of_a_none_names_its_index(folder, context, kind):
+    with proxy.Server(decode()) as server:
+        dataset = kind(server, folder, failing=(3, 5))
+        workers = {} if context is None else {"num_workers": 1, "multiprocessing_context": context}
+        loader = proxy.DataLoader(server, dataset, sampler=[2, 5, 3], batch_size=3, **workers)
+        error = failure(lambda: next(iter(loader)))
+    assert isinstance(error, TypeError)
+    told = notes(error) if context is None else str(error).splitlines()
+    assert "the Dataset returned None at dataset index 5, 3" in told
+
+
+def test_errors_of_collate_functions_without_a_none_have_no_note_of_it(folder):
+    with proxy.Server(decode()) as server:
+        loader = proxy.DataLoader(
+            server, WithNones(server, folder, failing=(9,)), batch_size=3, collate_fn=len_of_none
+        )
+        assert notes(failure(lambda: next(iter(loader)))) == []
+
+
+def len_of_none(_: Any) -> int:
+    return len(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_collate_function_of_the_users_gets_the_nones(folder, workers):
+    with proxy.Server(decode()) as server:
+        dataset = WithNones(server, folder, failing=(*LOST, 0, UNLOADABLE))
+        got = batches(server, dataset, num_workers=workers, collate_fn=collate_present)
+    assert [label for batch in got for label in batch] == [
+        i for i in GOOD if i not in (0, UNLOADABLE)
+    ]
+    assert server.errors == ()

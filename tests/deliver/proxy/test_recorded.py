@@ -9,6 +9,8 @@ from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import default_collate
 from torchvision.transforms import v2
 
+from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded
+from forebay.deliver.proxy.reference import BatchRef, BrokenRef, RowRef, SampleRef
 from forebay.errors import ProxyError
 from forebay.torch.proxy import DataLoader, Server
 from proxies import Numbers, twice
@@ -43,6 +45,8 @@ OPERATIONS = {
     "with a tensor": lambda x: x + torch.tensor([1.0, 2.0, 3.0]),
     "with itself": lambda x: torch.stack([x, x * 2]).sum(0),
     "compare": lambda x: x > 3,
+    "equal": lambda x: x == 3,
+    "unequal": lambda x: 3 != x,  # noqa: SIM300 - reflected on purpose
 }
 
 
@@ -110,19 +114,76 @@ def test_a_loop_that_forgets_produce_data_computes_with_the_right_tensors(server
     assert torch.equal(moved, server.produce_data(ref))
 
 
-@pytest.mark.parametrize(
-    "use", [bool, float, int, len, list, np.asarray, lambda x: x.numpy(), lambda x: x.item()]
-)
-def test_what_needs_the_value_now_is_refused_with_the_reason(server, use):
-    with pytest.raises(ProxyError, match="has no value here"):
-        use(server.proxy(row(0)))
+QUESTIONS = {
+    "shape": lambda x: x.shape,
+    "dtype": lambda x: x.dtype,
+    "device": lambda x: x.device,
+    "ndim": lambda x: x.ndim,
+    "layout": lambda x: x.layout,
+    "is_cuda": lambda x: x.is_cuda,
+    "requires_grad": lambda x: x.requires_grad,
+    "size()": lambda x: x.size(),
+    "size(0)": lambda x: x.size(0),
+    "dim()": lambda x: x.dim(),
+    "len": len,
+    "in": lambda x: 3 in x,
+    "iteration": lambda x: [row.tolist() for row in x],
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy().tolist(),
+    "asarray": lambda x: np.asarray(x).tolist(),
+    "asarray of a type": lambda x: np.asarray(x, np.float64).dtype,
+}
+ONE_NUMBER = {"float": float, "int": int, "bool": bool, "item": lambda x: x.item()}
 
 
-def test_properties_that_need_the_value_are_refused_too(server):
+@pytest.mark.parametrize("name", [*QUESTIONS, *ONE_NUMBER])
+def test_what_needs_the_value_now_is_refused_with_what_to_do(server, name):
     ref = server.proxy(row(0))
-    for name in ("shape", "dtype", "device"):
-        with pytest.raises(ProxyError, match=f"'.{name}' needs the value"):
-            getattr(ref, name)
+    with pytest.raises(ProxyError, match="has no value here") as caught:
+        {**QUESTIONS, **ONE_NUMBER}[name](ref)
+    for text in ("ref.map", "server.produce_data(batch)", "proxy.DataLoader(server"):
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_about_a_batch_in_the_loop_are_answered(server, name, workers):
+    loader = TorchLoader(Numbers(server.proxy, 8), batch_size=4, num_workers=workers)
+    (ref, labels), *_ = loader
+    expected = labels[:, None].expand(-1, 3) * 2 + 1
+    assert QUESTIONS[name](ref) == QUESTIONS[name](expected.to(torch.int32))
+
+
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_a_batch_of_one_number_is_that_number(server, name):
+    got = ONE_NUMBER[name](default_collate([server.proxy(3)]))
+    assert got == ONE_NUMBER[name](torch.tensor([7]))
+    assert type(got) is type(ONE_NUMBER[name](torch.tensor([7])))
+
+
+def test_what_was_recorded_on_a_batch_answers_too(server):
+    loader = TorchLoader(Recording(server.proxy, 8), batch_size=4, num_workers=1)
+    (ref, _), *_ = loader
+    assert (ref.shape, ref.dtype, len(ref)) == ((4, 2, 3), torch.float32, 4)
+
+
+def test_items_of_a_batch_can_be_set(server):
+    ref = default_collate([server.proxy(row(i)) for i in range(2)])
+    ref[0] = 9
+    expected = torch.stack([torch.full((2, 3), 9.0), made(1)])
+    assert torch.equal(server.produce_data(ref), expected)
+    with pytest.raises(ProxyError, match="item assignment needs the value"):
+        server.proxy(row(0))[0] = 9
+
+
+def test_nothing_of_a_reference_hides_what_a_tensor_has():
+    kinds = (SampleRef, RowRef, BrokenRef, BatchRef, Recorded, Mapped, Listed)
+    own = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
+    assert own & set(dir(torch.Tensor)) == {"to"}  # which does the same
+
+
+def test_references_have_no_attributes_but_those_of_tensors(server):
+    ref = server.proxy(row(0))
     assert not hasattr(ref, "no_method_of_tensors")
     assert "SampleRef" in repr(ref)
     assert "Recorded" in repr(ref + 1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import dataclasses
 import gc
 import pickle
 import weakref
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from forebay.torch import proxy
 from forebay.torch.proxy import BatchRef, Server
 from proxies import (
     Numbers,
+    Stream,
     as_list,
     check,
     check_all,
@@ -190,17 +195,6 @@ def test_results_are_free_when_their_references_are_gone(server):
     assert kept() is None
 
 
-@pytest.mark.parametrize(
-    "use", [bool, float, int, len, list, np.asarray], ids=lambda use: use.__name__
-)
-def test_using_a_reference_as_a_value_says_what_to_do(server, use):
-    ref = server.proxy(row(1))
-    for each in (ref, default_collate([ref])):
-        with pytest.raises(ProxyError, match="Return the reference"):
-            use(each)
-    assert "SampleRef" in repr(ref)
-
-
 def test_random_numbers_follow_the_sample_into_another_order():
     def draws(order):
         with Server(drawn()) as server:
@@ -244,6 +238,165 @@ def test_samples_without_batches(server, workers, own):
         assert data.tolist() == [2 * label + 1] * 3
         seen.append(label)
     assert seen == list(range(23))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samples_of_a_stream_without_batches(server, workers):
+    loader = proxy.DataLoader(server, Stream(server.proxy), batch_size=None, num_workers=workers)
+    seen = []
+    for data, label in loader:
+        assert data.tolist() == [2 * label + 1] * 3
+        seen.append(label)
+    assert sorted(seen) == list(range(23))
+
+
+Pair = collections.namedtuple("Pair", ["data", "label"])
+
+
+@dataclasses.dataclass
+class Record:
+    data: Any
+    label: Any
+
+
+class Slots:
+    """As `attrs` makes classes."""
+
+    __slots__ = ("data", "label")
+
+    def __init__(self, data: Any, label: Any) -> None:
+        self.data = data
+        self.label = label
+
+
+def as_dict(data: Any, label: Any) -> dict[str, Any]:
+    return {"label": label, "inner": {"data": [data]}}
+
+
+def as_pair(*members: Any) -> list[Any]:
+    return [*members]
+
+
+FORMS = {
+    as_dict: lambda sample: (sample["inner"]["data"][0], sample["label"]),
+    as_pair: list,
+    Pair: list,
+    Record: lambda sample: (sample.data, sample.label),
+    Slots: lambda sample: (sample.data, sample.label),
+}
+
+
+class Formed(Numbers):
+    def __init__(self, proxy: Any, form: Any) -> None:
+        super().__init__(proxy)
+        self.form = form
+
+    def __getitem__(self, index: int) -> Any:
+        return self.form(self.proxy(row(index)), index)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("form", FORMS)
+def test_samples_of_any_form_keep_it(server, form, workers):
+    options = {"batch_size": 4, "collate_fn": as_list, "num_workers": workers}
+    seen = []
+    for batch in proxy.DataLoader(server, Formed(server.proxy, form), **options):
+        assert type(batch) is list
+        for sample in batch:
+            assert type(sample) is type(form(None, 0))
+            data, label = FORMS[form](sample)
+            assert data.tolist() == [2 * label + 1] * 3
+            seen.append(label)
+    assert seen == list(range(23))
+
+
+class Views(Numbers):
+    """Two calls of the proxy; the first one's reference is there twice."""
+
+    def __getitem__(self, index: int) -> Any:
+        left = self.proxy(row(index))
+        return {"left": left, "again": left, "right": self.proxy(row(index + 100)), "label": index}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_several_calls_and_a_reference_twice_in_a_sample(server, workers):
+    labels = []
+    for batch in proxy.DataLoader(server, Views(server.proxy), 4, num_workers=workers):
+        assert first_numbers(batch["left"]) == expected(*batch["label"].tolist())
+        assert first_numbers(batch["right"]) == expected(*(batch["label"] + 100).tolist())
+        assert batch["again"] is batch["left"]
+        labels += batch["label"].tolist()
+    assert labels == list(range(23))
+
+
+class Second(Numbers):
+    """The first of two outputs is not used."""
+
+    def __getitem__(self, index: int) -> Any:
+        _, difference = self.proxy(row(index), row(1))
+        return difference, index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_outputs_that_nobody_uses(workers):
+    with Server(sum_and_difference()) as server:
+        loader = proxy.DataLoader(server, Second(server.proxy), 4, num_workers=workers)
+        for data, labels in loader:
+            assert first_numbers(data) == [label - 1 for label in labels.tolist()]
+
+
+class Thing:
+    """Neither a reference nor anything that leads to one."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Thing
+
+    __hash__ = None
+
+
+def others(index: int) -> list[Any]:
+    return [
+        None,
+        True,
+        2.5,
+        "text",
+        b"bytes",
+        {1, index},
+        frozenset({2}),
+        range(index),
+        1 + 2j,
+        np.float32(index),
+        np.arange(index),
+        torch.arange(index),
+        Thing(),
+        Pair(1, [index]),
+        collections.OrderedDict(a=index),
+        collections.Counter("aab"),
+        Path("a"),
+        len,
+        Thing,
+    ]
+
+
+class Passing(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        return self.proxy(row(index)), others(index)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_is_no_reference_passes_with_its_type(server, workers):
+    options = {"batch_size": None, "collate_fn": as_list, "num_workers": workers}
+    for index, (data, passed) in enumerate(
+        proxy.DataLoader(server, Passing(server.proxy, 5), **options)
+    ):
+        assert data.tolist() == [2 * index + 1] * 3
+        for there, wanted in zip(passed, others(index), strict=True):
+            assert type(there) is type(wanted)
+            if isinstance(wanted, torch.Tensor | np.ndarray):
+                assert there.tolist() == wanted.tolist()
+                assert there.dtype == wanted.dtype
+            else:
+                assert there == wanted
 
 
 def test_uncollated_references_of_workers_may_be_collated_in_the_loop(server):

@@ -290,7 +290,9 @@ def test_workers_of_torchs_loader_begin_an_epoch(server):
     for count in (6, 4):
         for batch in itertools.islice(loader, count):
             server.produce_data(batch)
-        found = server._meters._latest.report()  # not asked for: a report would begin it too
+        found = (
+            server.deliveries.meters._latest.report()
+        )  # not asked for: a report would begin it too
         assert found.batches == count
     assert server.report() == found
     assert found.workers == 2
@@ -370,6 +372,7 @@ def test_an_interval_is_divided_by_what_the_loop_waited_for(clock):
         "transfer": 12,  # 21 to 23, 26 to 30 and 35 to 41; worked 1 + 1 + 4
         "consumer": 12,  # 10 to 20, and 2
         "workers": 1,
+        "persistent": None,
     }
 
 
@@ -452,3 +455,16 @@ def test_it_prints_as_a_table():
     ]
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.batches = 3
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_loader_that_keeps_its_workers_is_not_told_to(persistent):
+    found = measure(persistent_workers=persistent)
+    slow = dataclasses.replace(found, startup=found.seconds)
+    assert ("with persistent_workers=True later" in slow.advice) is not persistent
+
+
+def test_of_other_loaders_it_is_not_known_whether_they_keep_their_workers():
+    found = measure(plain=True)
+    slow = dataclasses.replace(found, startup=found.seconds)
+    assert "persistent_workers=True, if the loader does not have it yet, later" in slow.advice

@@ -26,6 +26,7 @@ from forebay.errors import (
 )
 from forebay.torch import proxy
 from forebay.torch.proxy import DALIServer, Padded, Server
+from garbage import collect
 from proxies import BOUND, Numbers, check_all, drawn, in_thread, row, sum_and_difference, twice
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
@@ -249,9 +250,7 @@ def test_a_forgotten_server_ends_its_threads():
     server.start_thread()
     produced(server, 1)
     del server
-    gc.collect()
-    for thread in server_threads():
-        thread.join(BOUND)
+    collect()
     assert not server_threads()
 
 
@@ -478,8 +477,16 @@ def test_ragged_outputs_padded_with_their_lengths():
         assert uniform.lengths.tolist() == [[3], [3]]
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_ragged_outputs_as_a_nested_tensor():
+@pytest.fixture
+def warnings_as_often_as_they_come():
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.usefixtures("warnings_as_often_as_they_come")
+def test_ragged_outputs_as_a_nested_tensor_without_torchs_warning():
     with ragged_server("nested") as server:
         result = server.produce_data(ragged_batch(server))
         assert result.is_nested
@@ -568,3 +575,40 @@ def test_several_threads_may_use_one_proxy():
             thread.join(BOUND)
             assert not thread.is_alive()
         assert not failures
+
+
+# ── what is seen of it ───────────────────────────────────────────────────────────────────────────
+
+
+def refuse_zeros(data):
+    if not data.any():
+        raise ValueError("zeros")
+    return data
+
+
+@pytest.mark.filterwarnings("ignore:1 samples failed and were skipped")
+def test_a_server_shows_what_it_runs_how_and_with_what_errors():
+    server = Server(calling(refuse_zeros), on_error="skip")
+    shown = repr(server)
+    assert (
+        f"not running inputs=['x'] on_error='skip' errors=0 pipeline={server.pipeline!r}" in shown
+    )
+    with server:
+        assert "Server running inputs" in repr(server)
+        server.produce_data([batch_of(server, 0, 1)])
+        assert "errors=1 " in repr(server)
+    assert "not running" in repr(server)
+
+
+def test_users_see_of_a_server_what_is_theirs():
+    seen = {name for name in dir(Server(twice())) if not name.startswith("_")}
+    theirs = {
+        "pipeline",
+        "proxy",
+        "start_thread",
+        "stop_thread",
+        "produce_data",
+        "report",
+        "errors",
+    }
+    assert seen == {*theirs, "deliveries"}  # which loaders use

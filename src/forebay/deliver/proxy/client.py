@@ -13,11 +13,10 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import torch.utils.data
 
 from forebay.batch import Sample
-from forebay.define.external_source import Form
+from forebay.define.form import Form
 from forebay.deliver.proxy import protocol
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.reference import Call, Part, SampleRef, Ticket
@@ -276,8 +275,9 @@ class Proxy:
     It can be pickled, and used in any process and thread. Its parameters are the names of the
     pipeline's external sources, positional or by keyword, in the order of their definition.
 
-    Inputs are arrays, tensors, numbers, lists of numbers, bytes (taken as uint8), or paths and
-    strings (their UTF-8 bytes as uint8, as `fn.io.file.read` takes them). They are copied, unless
+    Inputs are arrays, tensors, numbers, lists of numbers, pictures of Pillow's (height x width x
+    channels), bytes (taken as uint8), or paths and strings (their UTF-8 bytes as uint8, as
+    `fn.io.file.read` takes them). They are copied, unless
     the external source says `no_copy` or they lie in `bytes`, which nobody can change.
 
     Returns:
@@ -329,7 +329,7 @@ class Proxy:
         samples = []
         for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
             try:
-                samples.append(as_sample(value, form, copy=not no_copy))
+                samples.append(form.sample(value, copy=not no_copy))
             except (SourceError, TypeError) as error:  # TypeError: torch types that numpy lacks
                 raise RequestRefused(f"input '{name}' of the proxy: {error}") from None
         call = self.client.call(samples)
@@ -360,24 +360,3 @@ class Proxy:
 
     def __repr__(self) -> str:
         return f"<proxy({', '.join(self._inputs)})>"
-
-
-def as_sample(value: Any, form: Form, *, copy: bool) -> Sample:
-    """The sample that a value given to the proxy stands for. Raises SourceError."""
-    if isinstance(value, str | os.PathLike):
-        value = os.fsencode(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        value = np.frombuffer(value, np.uint8)
-    elif isinstance(value, list | tuple):
-        try:
-            value = np.asarray(value)
-        except ValueError as error:
-            raise SourceError(f"a list of numbers is wanted: {error}") from None
-    return form.sample(value, copy=copy and not _lies_in_bytes(value))
-
-
-def _lies_in_bytes(value: Any) -> bool:
-    """Whether it is an array that nobody can change, as `np.frombuffer(file.read())` is."""
-    while isinstance(value, np.ndarray):
-        value = value.base
-    return isinstance(value, bytes)

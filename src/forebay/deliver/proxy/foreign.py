@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from torch._utils import ExceptionWrapper
 
 from forebay.deliver.proxy.recorded import homes
+from forebay.deliver.proxy.unshared import unshared
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def _open(server: str, batch: Any) -> Any:
     if produce is None:
         return batch
     try:
-        return produce(batch)
+        return produce(unshared(batch))
     except Exception as error:
         return _Failed(error)
 
@@ -65,4 +66,7 @@ class _Failed(ExceptionWrapper):
         self._error = error
 
     def reraise(self) -> NoReturn:
-        raise self._error
+        try:
+            raise self._error
+        finally:  # else the error's traceback and this frame would keep each other alive
+            del self._error, self

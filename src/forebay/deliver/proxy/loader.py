@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +12,21 @@ from typing import Any
 import torch.utils.data
 
 from forebay.deliver.proxy.foreign import Delivering, plain
-from forebay.deliver.proxy.numbered import Collated, Collating, Converting, Numbered, Numbering
+from forebay.deliver.proxy.numbered import (
+    Collated,
+    Collating,
+    Converting,
+    Naming,
+    Numbered,
+    Numbering,
+)
+from forebay.deliver.proxy.recorded import Reference, leaves
 from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
-from forebay.deliver.proxy.server import Server
-from forebay.deliver.proxy.state import Epoch, Resumable
+from forebay.deliver.proxy.server import Server, servers
+from forebay.deliver.proxy.state import Epoch, Resumable, length_of
+from forebay.deliver.proxy.structure import find
+from forebay.deliver.proxy.unshared import unshared
 from forebay.deliver.proxy.worker_errors import Told, ToldStream
 from forebay.deliver.proxy.workers import Watch, let_go_on
 from forebay.errors import ArgumentError, ProxyError
@@ -31,17 +42,24 @@ class DataLoader(Resumable):
     `load_state_dict` go on in the middle of an epoch.
 
     Raises:
-        ArgumentError: the first argument is not a Server.
+        ArgumentError: the first argument is not a Server, or there is no dataset.
     """
 
     def __init__(
-        self, dali_server: Server, dataset: torch.utils.data.Dataset[Any], *args: Any, **kwargs: Any
+        self,
+        dali_server: Server,
+        dataset: torch.utils.data.Dataset[Any] = None,  # type: ignore[assignment]  # see below
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
+        # Who forgets the server gives the dataset in its place: then that is what is missing.
         if not isinstance(dali_server, Server):
             raise ArgumentError(
                 f"the first argument of the proxy's DataLoader is the server, but got "
-                f"{type(dali_server).__name__}"
+                f"{type(dali_server).__name__}: proxy.DataLoader(server, dataset, ...)"
             )
+        if dataset is None:
+            raise ArgumentError("the proxy's DataLoader has a server, but no dataset")
         self.dali_server = dali_server
         self._meter = Meter()
         super().__init__(dataset, *args, **kwargs)
@@ -50,12 +68,23 @@ class DataLoader(Resumable):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.dali_server.start_thread()
         epoch = self._begin()
-        self._meter = self.dali_server.measure_epoch()
+        self._meter = self.dali_server.deliveries.meters.begin(persistent=self.persistent_workers)
         return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
         return self._meter.report()
+
+    def __repr__(self) -> str:
+        size = length_of(self.dataset)
+        dataset = type(self.dataset).__name__ + ("" if size is None else f" of {size}")
+        batches = f"batch_size={self.batch_size}"
+        if self.batch_size is None and self.batch_sampler is not None:
+            batches = f"batch_sampler={type(self.batch_sampler).__name__}"
+        return (
+            f"<proxy.DataLoader dataset={dataset} {batches} num_workers={self.num_workers} "
+            f"server={self.dali_server!r}>"
+        )
 
     def _get_iterator(self) -> Any:
         # torch's iterator reads the dataset and the batches of indices from the loader. It gets a
@@ -68,11 +97,12 @@ class DataLoader(Resumable):
             if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
                 view.__dict__["dataset"] = ToldStream(self.dataset)
         else:
-            on_error = self.dali_server.failures.on_error
+            on_error = self.dali_server.deliveries.failures.on_error
             dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")
             view.__dict__["dataset"] = dataset
             which = "batch_sampler" if self.batch_sampler is not None else "sampler"
             view.__dict__[which] = Numbering(getattr(self, which), self._epoch)
+            view.__dict__["collate_fn"] = Naming(plain(self.collate_fn), dataset)
             if on_error != "raise":
                 collate = Collating if self.batch_sampler is not None else Converting
                 view.__dict__["collate_fn"] = collate(view.collate_fn, on_error)
@@ -98,7 +128,8 @@ class _Producer:
         epoch: Epoch,
         timeout: float,
     ) -> None:
-        self._server = server
+        self._server = server  # which ends when nobody has it
+        self._deliveries = server.deliveries
         self._timeout = timeout
         self._late: list[Any] = []  # the batch that was waited for in vain
         self._meter = meter
@@ -107,6 +138,7 @@ class _Producer:
         weakref.finalize(self, let_go_on, self._workers).atexit = False
         self._epoch = epoch
         self._asked = 0
+        self._unsure = True  # until there is a batch with references
 
     def __iter__(self) -> _Producer:
         return self
@@ -122,7 +154,7 @@ class _Producer:
         batch = self._late.pop() if self._late else self._take()
         if self._timeout:
             try:
-                self._server.wait(batch, self._timeout)
+                self._deliveries.wait(batch, self._timeout)
             except TimeoutError:
                 self._late.append(batch)
                 raise ProxyError(
@@ -130,7 +162,9 @@ class _Producer:
                     f"the batch, but the pipeline's outputs for it did not come. The next "
                     f"next() waits for it again"
                 ) from None
-        produced = self._server.produce_batch(batch, self._meter)
+        if self._unsure:
+            self._look_for_other_servers(batch)
+        produced = self._deliveries.produce(batch, self._meter)
         # Batches that raised or were passed over are behind the loop too, prefetched ones are not.
         # Without workers torch takes a batch whenever it is asked.
         self._epoch.advance(self._epoch.first + getattr(self._batches, "_rcvd_idx", self._asked))
@@ -145,19 +179,37 @@ class _Producer:
                 batch = next(self._batches)
         except StopIteration:
             self._epoch.end()
-            self._server.failures.warn()
+            self._deliveries.failures.warn()
             raise
         except (ConnectionError, EOFError, RuntimeError) as error:
             meant = watch.explained(error)
             if meant is None:
                 raise
             raise meant from error
+        if self._workers:
+            batch = unshared(batch)
         if isinstance(batch, Collated):
-            self._server.failures.add(batch.bad)
+            self._deliveries.failures.add(batch.bad)
             batch = batch.batch
             if batch is None:
                 raise NoGoodRowError(None)
         return batch
+
+    def _look_for_other_servers(self, batch: Any) -> None:
+        """Warn if a batch has references, and all are of other servers."""
+        found = [leaf for ref in find(batch, Reference) for leaf in leaves(ref)]
+        self._unsure = not found
+        if found and not any(map(self._deliveries.owns, found)):
+            others = dict.fromkeys(ref.server for ref in found)
+            named = " and ".join(
+                repr(servers.get(name, "a server that is gone")) for name in others
+            )
+            warnings.warn(
+                f"the batch has no reference of the loader's own server, {self._server!r}, but "
+                f"some of {named}, which stay as they are. Give the Dataset the proxy of the "
+                f"loader's server, or the batch to the other server's produce_data",
+                stacklevel=5,  # __next__ is wrapped
+            )
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length

@@ -48,14 +48,14 @@ class Numbered:
     Args:
         dataset: the user's.
         proxy: is told each sample's place.
-        lenient: give a `BadSample` in the place of a sample that cannot be loaded.
+        lenient: give a `BadSample` in the place of a sample that cannot be loaded, or is None.
     """
 
     def __init__(self, dataset: Any, proxy: Proxy, *, lenient: bool) -> None:
-        self.__dict__.update(_dataset=dataset, _proxy=proxy, _lenient=lenient)
+        self.__dict__.update(_dataset=dataset, _proxy=proxy, _lenient=lenient, _place=None)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_dataset", "_proxy", "_lenient"):  # while it is being unpickled
+        if name in ("_dataset", "_proxy", "_lenient", "_place"):  # while it is being unpickled
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -70,6 +70,7 @@ class Numbered:
         return self._one(self._dataset.__getitem__, place, place.indices, 0)
 
     def __getitems__(self, place: Place) -> Sequence[Any]:
+        self.__dict__["_place"] = place
         self._proxy.client.begin(place.epoch, place.batch)
         one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
         if several:
@@ -82,7 +83,7 @@ class Numbered:
             else:
                 for index, item in zip(place.indices, items, strict=False):
                     note_index(item, index)
-                return items
+                return _marked(items, place) if self._lenient else items
             self._proxy.client.begin(place.epoch, place.batch)
             one = partial(_one_of_several, several)
         return [self._one(one, place, index, row) for row, index in enumerate(place.indices)]
@@ -90,18 +91,59 @@ class Numbered:
     def _one(self, load: Callable[[Any], Any], place: Place, index: Any, row: int) -> Any:
         self._proxy.client.note_index(index)
         try:
-            return load(index)
+            item = load(index)
         except Exception as error:
             if not self._lenient:
                 prepare(error, f"dataset index {index}")
                 raise
-            path = getattr(error, "filename", None)
-            cause = detached(error)
-            return BadSample(index, path, "dataset", cause, place.epoch, place.batch, row)
+            return _bad(error, place, index, row)
+        return _bad_none(place, index, row) if item is None and self._lenient else item
+
+    def nones(self, items: Sequence[Any]) -> str | None:
+        """What to say of the last batch's items, if some of them are None."""
+        place: Place | None = self._place
+        if place is None:
+            return None
+        pairs = zip(place.indices, items, strict=False)
+        found = ", ".join(str(index) for index, item in pairs if item is None)
+        return f"the Dataset returned None at dataset index {found}" if found else None
+
+
+def _marked(items: Sequence[Any], place: Place) -> Sequence[Any]:
+    """The items of a batch with a `BadSample` in the place of each None."""
+    marked = list(items)
+    for row, (index, item) in enumerate(zip(place.indices, items, strict=False)):
+        if item is None:
+            marked[row] = _bad_none(place, index, row)
+    return marked
+
+
+def _bad_none(place: Place, index: Any, row: int) -> BadSample:
+    return _bad(TypeError("the Dataset returned None"), place, index, row)
+
+
+def _bad(error: Exception, place: Place, index: Any, row: int) -> BadSample:
+    path = getattr(error, "filename", None)
+    return BadSample(index, path, "dataset", detached(error), place.epoch, place.batch, row)
 
 
 def _one_of_several(load: Callable[[Sequence[Any]], Sequence[Any]], index: Any) -> Any:
     return load([index])[0]
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The user's collate function, whose errors arrive and name the samples that are None."""
+
+    collate: Callable[[Any], Any]
+    dataset: Numbered
+
+    def __call__(self, samples: Any) -> Any:
+        try:
+            return self.collate(samples)
+        except Exception as error:
+            prepare(error, self.dataset.nones(samples))
+            raise
 
 
 @dataclass(frozen=True)

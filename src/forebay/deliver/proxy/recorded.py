@@ -7,8 +7,8 @@ the function is then called once for each row, and the results are put together 
 own rows would be.
 
 In the server's process the data of a batch is there, or will be: an operation on a batch reference
-there gives data at once. So a training loop that never asked for `produce_data` still computes with
-the right tensors.
+there gives data at once, and so does a question about it, as `shape` and `len` are. So a training
+loop that never asked for `produce_data` still computes with the right tensors.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _not_made(*_: Any) -> NoReturn:
     raise AssertionError("no reference was ever taken apart")
 
 
-def _refusing(use: str) -> Any:
-    return lambda self, *_, **__: self.refuse(use)
+def _asking(use: str, function: Callable[..., Any]) -> Any:
+    return lambda self, *args, **kwargs: function(self.value(use), *args, **kwargs)
 
 
 class Reference:
@@ -92,31 +92,39 @@ class Reference:
         """`torch.Tensor.to`; loops that move batches to a device look for it in the class."""
         return record(torch.Tensor.to, (self, *args), kwargs)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(torch.Tensor, name):
             raise AttributeError(f"a reference has no attribute '{name}'")
         method = getattr(torch.Tensor, name)
         if name in _NEEDS_VALUE or not callable(method):
-            self.refuse(f"'.{name}'")
+            return getattr(self.value(f"'.{name}'"), name)
         return lambda *args, **kwargs: record(method, (self, *args), kwargs)
 
-    def refuse(self, use: str) -> NoReturn:
+    def value(self, use: str) -> Any:
+        """The data, if it is at home; `use` says in the error what it is needed for."""
+        if all(leaf.at_home for leaf in leaves(self)):
+            return homes[self.server](self)
         raise ProxyError(
-            f"{use} needs the value of {self!r}, but it has no value here: the pipeline runs in "
-            f"the process of the training loop. Return the reference from the Dataset; operations "
-            f"on it, and ref.map(function), are done when the data is there"
+            f"{use} needs the value of {self!r}, but it has no value here. In a Dataset or collate "
+            f"function, return the reference: operations on it, and ref.map(function), are done in "
+            f"the training process when the data is there. In the training loop, call "
+            f"server.produce_data(batch), or use forebay's proxy.DataLoader(server, ...), which "
+            f"gives data"
         )
 
-    __bool__ = _refusing("`if` or `bool`")
-    __float__ = _refusing("`float`")
-    __int__ = _refusing("`int`")
-    __len__ = _refusing("`len`")
-    __iter__ = _refusing("iteration")
-    __array__ = _refusing("a numpy function")
+    __bool__ = _asking("`if` or `bool`", bool)
+    __float__ = _asking("`float`", float)
+    __int__ = _asking("`int`", int)
+    __len__ = _asking("`len`", len)
+    __iter__ = _asking("iteration", iter)
+    __contains__ = _asking("`in`", operator.contains)
+    __setitem__ = _asking("item assignment", operator.setitem)
+    __array__ = _asking("a numpy function", np.asarray)
 
     def __getitem__(self, key: Any) -> Any:
         return record(operator.getitem, (self, key), {})
 
+    __hash__ = object.__hash__  # `==` is recorded, as of tensors
     __array_ufunc__ = None  # so that numpy leaves `array + reference` to the reference
 
 
@@ -135,7 +143,7 @@ for _name in _BINARY.split():
     _function = getattr(operator, f"__{_name}__")
     setattr(Reference, f"__{_name}__", _binary(_function))
     setattr(Reference, f"__r{_name}__", _binary(_function, reflected=True))
-for _name in ["lt", "le", "gt", "ge"]:
+for _name in ["lt", "le", "gt", "ge", "eq", "ne"]:
     setattr(Reference, f"__{_name}__", _binary(getattr(operator, _name)))
 for _name in ["neg", "pos", "invert", "abs"]:
     setattr(Reference, f"__{_name}__", _unary(getattr(operator, _name)))

@@ -77,9 +77,9 @@ def _receive_row(ticket: Ticket, row: int, output: int) -> RowRef:
 
 
 def _receive_batch(
-    pieces: Sequence[tuple[Ticket, Sequence[int]]], output: int, size: int
+    pieces: Sequence[tuple[Ticket, Sequence[int]]], output: int, length: int
 ) -> BatchRef:
-    return BatchRef([(_receive_part(t, rows), rows) for t, rows in pieces], output, size)
+    return BatchRef([(_receive_part(t, rows), rows) for t, rows in pieces], output, length)
 
 
 class Call:
@@ -202,17 +202,17 @@ class BatchRef(Reference):
     Attributes:
         pieces: parts, each with the rows that belong to the batch.
         output: which output.
-        size: number of rows.
+        length: number of rows.
     """
 
-    __slots__ = ("output", "pieces", "size")
+    __slots__ = ("length", "output", "pieces")
 
     def __init__(
-        self, pieces: Sequence[tuple[Part, Sequence[int]]], output: int, size: int
+        self, pieces: Sequence[tuple[Part, Sequence[int]]], output: int, length: int
     ) -> None:
         self.pieces = tuple(pieces)
         self.output = output
-        self.size = size
+        self.length = length
 
     @property
     def server(self) -> str:
@@ -222,17 +222,17 @@ class BatchRef(Reference):
         """For each row: its part, and the row in that."""
         return [(part, row) for part, rows in self.pieces for row in rows]
 
-    def take(self, rows: Sequence[int]) -> BatchRef:
+    def select_rows(self, rows: Sequence[int]) -> BatchRef:
         """The batch of these rows of it."""
         places = self.places()
         return BatchRef(_pieces([places[row] for row in rows]), self.output, len(rows))
 
     def __repr__(self) -> str:
-        return f"BatchRef(output={self.output}, size={self.size})"
+        return f"BatchRef(output={self.output}, length={self.length})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         pieces = [(part.ticket, rows) for part, rows in self.pieces]
-        return _receive_batch, (pieces, self.output, self.size)
+        return _receive_batch, (pieces, self.output, self.length)
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Reference:

@@ -39,6 +39,8 @@ class Report:
             collated after the references is among it.
         consumer: seconds a batch of the loop's own code, with what was recorded on references.
         workers: processes that sent data; 0 if the Dataset runs in the loop's.
+        persistent: whether the loader keeps its workers; None if that is not known, which it is of
+            forebay's own.
     """
 
     batches: int = 0
@@ -50,6 +52,7 @@ class Report:
     transfer: float = 0.0
     consumer: float = 0.0
     workers: int = 0
+    persistent: bool | None = None
 
     @property
     def limit(self) -> str | None:
@@ -68,10 +71,11 @@ class Report:
             text = "The Dataset's code runs in the loop: give the loader num_workers."
         else:
             text = _ADVICE[limit]
-        if self.workers and self.startup > self.seconds / 2:
+        if self.workers and not self.persistent and self.startup > self.seconds / 2:
+            known = "" if self.persistent is False else ", if the loader does not have it yet,"
             text += (
-                " More than half of the time passed before the first batch: with"
-                " persistent_workers=True later epochs begin at once."
+                f" More than half of the time passed before the first batch: with"
+                f" persistent_workers=True{known} later epochs begin at once."
             )
         return text
 
@@ -122,9 +126,14 @@ class Trip:
 
 
 class Meter:
-    """Sums up one epoch as one loop sees it: an interval from each batch to the next."""
+    """Sums up one epoch as one loop sees it: an interval from each batch to the next.
 
-    def __init__(self) -> None:
+    Args:
+        persistent: whether the loader keeps its workers, if it is known.
+    """
+
+    def __init__(self, persistent: bool | None = None) -> None:
+        self._persistent = persistent
         self._begun = perf_counter()
         self._lock = threading.Lock()
         self._batches = 0
@@ -232,6 +241,7 @@ class Meter:
                 transfer=cost("transfer", senders),
                 consumer=cost("consumer", 1),
                 workers=len(self._clients - {""}),
+                persistent=self._persistent,
             )
 
 
@@ -246,9 +256,9 @@ class Meters:
         self._latest = Meter()
         self._others: dict[int | str, Meter] = {}
 
-    def begin(self) -> Meter:
-        """The meter of a new epoch."""
-        self._latest = Meter()
+    def begin(self, *, persistent: bool) -> Meter:
+        """The meter of a new epoch of a loader that keeps its workers, or not."""
+        self._latest = Meter(persistent)
         return self._latest
 
     def book(self, entries: Iterable[Entry], got: float, done: float, recorded: float) -> None:

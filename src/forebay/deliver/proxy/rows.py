@@ -187,7 +187,7 @@ class _Rows:
 
     def _take_reference(self, ref: Reference, rows: Sequence[int]) -> Any:
         if isinstance(ref, BatchRef):
-            return ref.take(rows)
+            return ref.select_rows(rows)
         if isinstance(ref, Listed):
             return Listed(tuple(ref.items[row] for row in rows))
         if isinstance(ref, Recorded) and _orders(ref):

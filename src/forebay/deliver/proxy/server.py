@@ -11,21 +11,24 @@ from typing import Any, Literal, NoReturn, Self
 
 from forebay.batch import Sample
 from forebay.deliver.pipeline import Pipeline
+from forebay.deliver.pipeline_def import check_pipeline
 from forebay.deliver.proxy import reference
 from forebay.deliver.proxy.client import Client, Proxy, clients
+from forebay.deliver.proxy.deliveries import Deliveries
 from forebay.deliver.proxy.desk import Desk
-from forebay.deliver.proxy.evaluate import Evaluation
 from forebay.deliver.proxy.failures import BadSample, Failures, OnError
 from forebay.deliver.proxy.protocol import Submit
 from forebay.deliver.proxy.recorded import Reference, homes
 from forebay.deliver.proxy.reference import Part, Ticket
-from forebay.deliver.proxy.report import Meter, Meters, Report
-from forebay.deliver.proxy.rows import NoGoodRowError, parts, settle
-from forebay.deliver.proxy.structure import replace
+from forebay.deliver.proxy.report import Report
+from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.ragged import Ragged
 from forebay.errors import ArgumentError, GraphError, OperatorError, ProxyError, ServerStopped
 from forebay.execute.kept import forgetful, fresh
 from forebay.execute.scope import Scope, close_after
+
+servers: weakref.WeakValueDictionary[str, Server] = weakref.WeakValueDictionary()
+"""Those of this process, by the names that references have."""
 
 
 class Server:
@@ -43,10 +46,14 @@ class Server:
         on_error: what becomes of a batch in which a sample fails. "raise" raises its error; "skip"
             leaves the sample out, with its labels and everything else of it; "substitute" puts
             another sample of the batch in its place. A batch of which nothing is left is passed
-            over by the proxy's DataLoader, which also takes errors of the Dataset so; without it
-            the error is raised.
+            over by the proxy's DataLoader, which also takes errors of the Dataset so, and samples
+            that are None; without it the error is raised.
         max_errors: how many samples may fail in the server's life; one that fails in every epoch
             counts each time.
+
+    Attributes:
+        pipeline: what it runs.
+        deliveries: what loaders use of it.
 
     Raises:
         TypeError: `pipeline` is not a Pipeline.
@@ -62,8 +69,7 @@ class Server:
         on_error: OnError = "raise",
         max_errors: int | None = None,
     ) -> None:
-        if not isinstance(pipeline, Pipeline):
-            raise ArgumentError(f"Expected a forebay pipeline, got: {pipeline}")
+        check_pipeline(pipeline)
         if ragged not in ("error", "list", "pad", "nested"):
             raise ArgumentError(f"ragged is 'error', 'list', 'pad' or 'nested', but got {ragged!r}")
         if on_error not in ("raise", "skip", "substitute"):
@@ -80,10 +86,8 @@ class Server:
         if not inputs:
             raise GraphError("The provided pipeline doesn't have any inputs")
         self.pipeline = pipeline
-        self._ragged: Ragged = ragged
-        self.failures = Failures(on_error, max_errors)
-        self._meters = Meters()
         self._desk = desk = Desk(pipeline, deterministic=deterministic)
+        self.deliveries = Deliveries(desk, Failures(on_error, max_errors), ragged)
         limit = pipeline.max_batch_size
         outbox = partial(_take_local, weakref.WeakMethod(self._take))
         client = Client(desk.name, list(inputs), limit, outbox)
@@ -94,6 +98,7 @@ class Server:
         self._proxy = Proxy(
             desk.name, desk.listener.address, desk.key, forms, pipeline.num_outputs, limit
         )
+        servers[desk.name] = self
         close_after(self, partial(_end, desk))
 
     @property
@@ -108,7 +113,7 @@ class Server:
     def stop_thread(self) -> None:
         """Stop the server's threads. References that were not used yet lose their data."""
         self._desk.stop()
-        self.failures.warn()
+        self.deliveries.failures.warn()
 
     def __enter__(self) -> Self:
         self.start_thread()
@@ -117,6 +122,14 @@ class Server:
     def __exit__(self, *_: object) -> Literal[False]:
         self.stop_thread()
         return False
+
+    def __repr__(self) -> str:
+        state = "not running" if self._desk.scope is None else "running"
+        return (
+            f"<proxy.Server {state} inputs={list(self.pipeline.inputs())} "
+            f"on_error={self.deliveries.failures.on_error!r} errors={len(self.errors)} "
+            f"pipeline={self.pipeline!r}>"
+        )
 
     @property
     def _thread(self) -> Scope | None:
@@ -137,20 +150,7 @@ class Server:
     @property
     def errors(self) -> tuple[BadSample, ...]:
         """The samples that were skipped or substituted, in the order in which that was found."""
-        return self.failures.all()
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs have begun, of all loaders together."""
-        return self._desk.begun
-
-    def begin_epoch(self, again: int | None = None) -> int:
-        """The number of a new epoch, or of one that goes on. Random numbers depend on it."""
-        return self._desk.begin_epoch(again=again)
-
-    def go_on(self, begun: int) -> None:
-        """Number new epochs as if so many had begun; of calls in a row the highest counts."""
-        self._desk.go_on(begun)
+        return self.deliveries.failures.all()
 
     @forgetful
     def produce_data(self, obj: Any) -> Any:
@@ -169,9 +169,10 @@ class Server:
             TooManyErrors: more than `max_errors` samples have failed.
             ServerStopped, WorkerDied: the data will not come.
         """
-        if isinstance(obj, Reference) and self.failures.on_error != "raise":
+        deliveries = self.deliveries
+        if isinstance(obj, Reference) and deliveries.failures.on_error != "raise":
             try:
-                return self._evaluate(obj, self._meters, perf_counter())
+                return deliveries.evaluate(obj, deliveries.meters, perf_counter())
             except OperatorError as error:
                 error.add_note(
                     "A reference alone is not skipped or substituted, because what belongs to it "
@@ -180,7 +181,7 @@ class Server:
                 )
                 raise
         try:
-            return self.produce_batch(obj, self._meters)
+            return deliveries.produce(obj, deliveries.meters)
         except NoGoodRowError as error:
             first = error.first
         assert first is not None
@@ -194,42 +195,7 @@ class Server:
         before a batch's first call of the proxy is estimated from that before the other calls, and
         the loop is taken to wait until a batch is there, if it was not when the last one was done.
         """
-        return self._meters.report()
-
-    def measure_epoch(self) -> Meter:
-        """The meter of a new epoch; loaders call it."""
-        return self._meters.begin()
-
-    def produce_batch(self, batch: Any, meter: Meter | Meters) -> Any:
-        """`produce_data` of all that a loader gave at once; its time is told to the meter.
-
-        Raises NoGoodRowError.
-        """
-        got = perf_counter()
-        if self.failures.on_error != "raise":
-            batch = settle(batch, self._owns, self._desk.entry, self.failures)
-        return self._evaluate(batch, meter, got)
-
-    def wait(self, batch: Any, timeout: float) -> None:
-        """Wait until the pipeline's outputs for a batch are there. Loaders with a timeout call it.
-
-        Raises:
-            TimeoutError: they have not come within that many seconds.
-            ServerStopped, WorkerDied: they will not come.
-        """
-        end = perf_counter() + timeout
-        for part in parts(batch, self._owns):
-            if not self._desk.entry(part, timeout).wait(max(0.0, end - perf_counter())):
-                raise TimeoutError
-
-    def _owns(self, ref: Reference) -> bool:
-        return ref.server == self._desk.name
-
-    def _evaluate(self, obj: Any, meter: Meter | Meters, got: float) -> Any:
-        evaluation = Evaluation(self._desk.entry, self._owns, self._ragged)
-        produced = replace(obj, Reference, evaluation.own_value)
-        meter.book(evaluation.entries, got, perf_counter(), evaluation.recorded)
-        return produced
+        return self.deliveries.meters.report()
 
 
 # What is called is a method of the whole server, so that it is not found to be garbage, and ended,

@@ -223,6 +223,14 @@ def _drawing_from(generator: torch.Generator, sampler: Any) -> Any:
     return sampler
 
 
+def length_of(dataset: Any) -> int | None:
+    """The number of its samples; None if it does not say."""
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
 class Resumable(torch.utils.data.DataLoader[Any]):
     """A loader that says where its loop is, and goes there.
 
@@ -245,11 +253,11 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """
         epoch = self._epoch[0] if self._epoch else None
         if epoch is None or (epoch.over and self._disorder()):
-            epoch = Epoch(self.dali_server.epochs, self._seed(), Sources(self))
+            epoch = Epoch(self.dali_server.deliveries.desk.begun, self._seed(), Sources(self))
         return {
             "version": 1,
             **epoch.state(),
-            "epochs": self.dali_server.epochs,
+            "epochs": self.dali_server.deliveries.desk.begun,
             "order_seed": self._seed(),
             "rank": Sources(self).rank,
             "fits": self._settings(),
@@ -268,7 +276,7 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """
         self._check(state)
         self._order_seed = state["order_seed"]
-        self.dali_server.go_on(state["epochs"])
+        self.dali_server.deliveries.desk.go_on(state["epochs"])
         self._iterator = None  # persistent workers are of the epochs before
         sources = Sources(self)
         sources.load(state)
@@ -285,9 +293,9 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         """The epoch of a new loop: the rest of the one that was loaded, or the next."""
         epoch = self._epoch[0] if self._epoch else None
         if epoch is not None and epoch.waiting and epoch.resume():
-            self.dali_server.begin_epoch(again=epoch.number)
+            self.dali_server.deliveries.desk.begin_epoch(again=epoch.number)
             return epoch
-        epoch = Epoch(self.dali_server.begin_epoch(), self._seed(), Sources(self))
+        epoch = Epoch(self.dali_server.deliveries.desk.begin_epoch(), self._seed(), Sources(self))
         self._epoch[:] = [epoch]
         return epoch
 
@@ -314,11 +322,11 @@ class Resumable(torch.utils.data.DataLoader[Any]):
         return None
 
     def _settings(self) -> dict[str, Any]:
-        try:
-            size = len(self.dataset)  # type: ignore[arg-type]  # not all have a length
-        except (TypeError, NotImplementedError):
-            size = None
-        found = {"seed": self.dali_server.pipeline.seed, "size": size, **Sources(self).settings()}
+        found = {
+            "seed": self.dali_server.pipeline.seed,
+            "size": length_of(self.dataset),
+            **Sources(self).settings(),
+        }
         if self.generator is not None:  # torch's workers draw from it, persistent ones once
             found["persistent_workers"] = self.persistent_workers
         return found

@@ -24,6 +24,8 @@ def normal(
     Args:
         like: only its shape matters: as many numbers are drawn.
         dtype: of the result, float32 by default. Integers are rounded and clamped to their type.
+        mean: the distribution's mean.
+        stddev: its standard deviation.
         shape: of the result. Without it, and without an input, one number is drawn.
 
     Returns:

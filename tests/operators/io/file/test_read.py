@@ -87,5 +87,5 @@ def test_an_empty_path_is_refused():
 
 
 def test_bytes_that_are_not_utf8_are_refused():
-    with pytest.raises(ValueError, match="utf-8"):
+    with pytest.raises(ValueError, match="UTF-8"):
         run_operator(OP, [np.array([0xFF, 0xFE], np.uint8)])

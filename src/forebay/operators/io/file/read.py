@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from forebay.batch import Sample
+from forebay.operators._image_header import image_format
 from forebay.operators._operator import operator
 from forebay.types import Hints, Into
 
@@ -48,7 +50,10 @@ def read(path: Sample, *, into: Into, hints: ReadHints = NO_HINTS) -> Sample:
             f"a path is a vector of uint8, its UTF-8 bytes, but got {array.dtype} of shape "
             f"{list(array.shape)}"
         )
-    name = array.tobytes().rstrip(b"\0").decode().removeprefix("file://")
+    try:
+        name = array.tobytes().rstrip(b"\0").decode().removeprefix("file://")
+    except UnicodeDecodeError as error:
+        raise ValueError(_no_path(array)) from error
     if not name:
         raise ValueError("the path is empty")
     # Path.open costs as much as the reading itself.
@@ -60,3 +65,12 @@ def read(path: Sample, *, into: Into, hints: ReadHints = NO_HINTS) -> Sample:
     if left.nbytes:
         raise OSError(f"{name} became shorter while it was read")
     return Sample(content, "", name)
+
+
+def _no_path(array: np.ndarray[Any, Any]) -> str:
+    name = image_format(array)
+    if name is None:
+        return "a path is needed, but got bytes that are not UTF-8"
+    return (
+        f"a path is needed, but got the encoded bytes of a {name} image: leave out fn.io.file.read"
+    )
