@@ -159,17 +159,22 @@ def test_no_worker_survives_a_killed_parent():
     end(process, 15)
 
 
-def test_a_worker_in_the_middle_of_its_work_does_not_survive_a_killed_parent():
-    process = script(
-        """
-        print("ready", flush=True)
+def test_a_parent_that_is_killed_at_work_leaves_no_worker_and_no_memory_and_can_start_again():
+    body = """
+        print(*[worker.pid for worker in iterator._workers], flush=True)
         for batch in iterator:
             check(batch)
         """
-    )
-    wait_for(process, "ready")
-    process.kill()
-    end(process, 15)
+    for _ in range(2):
+        process = script(body)
+        assert process.stdout is not None
+        pids = [str(process.pid), *process.stdout.readline().split()]
+        assert len(pids) == 3
+        process.kill()
+        end(process, 15)
+        shared = Path("/dev/shm")
+        files = [path.name for path in shared.iterdir()] if shared.is_dir() else []
+        assert not [name for name in files if any(pid in name for pid in pids)]
 
 
 @pytest.mark.parametrize("loader", ["DataLoader(server, ", "torch.utils.data.DataLoader("])
