@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from forebay.batch import Sample
-from forebay.deliver.proxy.recorded import (
-    DifferError,
-    Listed,
-    Recorded,
-    Reference,
-    leaves,
-    merge,
-)
+from forebay.deliver.proxy.merged import DifferError, merge
+from forebay.deliver.proxy.recorded import Listed, Recorded, Reference, leaves
 from forebay.deliver.proxy.structure import find
 from forebay.errors import ProxyError
 from forebay.execute.kept import fresh
