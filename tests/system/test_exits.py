@@ -205,7 +205,7 @@ def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(loader):
             try:
                 assert check_all(again) == list(range(23))
             except RuntimeError as error:  # torch's handler may tell of the dead worker again
-                assert f"DataLoader worker (pid {pid}) is killed" in str(error), error
+                assert "DataLoader worker" in str(error) and str(pid) in str(error), error
             else:
                 break
         print("fine")

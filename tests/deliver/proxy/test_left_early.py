@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import tempfile
 
 import numpy as np
 import pytest
+from torch.utils.data import default_collate
 
 import stress
 from forebay.torch import proxy
@@ -81,3 +83,42 @@ def test_fifty_epochs_that_are_left_early_leave_nothing(persistent, tmp_path, mo
         del loader
     del server
     assert stress.State.now() == before
+
+
+# ── batches that never come out of the worker ────────────────────────────────────────────────────
+
+
+class CollateError(Exception):
+    pass
+
+
+def labels_alone(samples):
+    return default_collate(samples)[1]
+
+
+def collated_in_vain(samples):
+    default_collate(samples)
+    raise CollateError
+
+
+@pytest.mark.parametrize("collate", [labels_alone, collated_in_vain])
+def test_batches_that_were_sent_but_never_come_out_of_the_worker_are_freed(collate):
+    with Server(twice()) as server:
+        loader = proxy.DataLoader(
+            server,
+            Wide(server.proxy),
+            4,
+            num_workers=1,
+            persistent_workers=True,
+            collate_fn=collate,
+            timeout=60,
+        )
+        seen = []
+        for _ in range(25):
+            batches = iter(loader)
+            for _ in range(6):
+                with contextlib.suppress(CollateError):
+                    next(batches)
+            seen.append(stress.resident())
+        assert seen[-1] - seen[4] < 40 * MIB  # twenty epochs are 180 MB
+        del loader, batches
