@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import sys
 import tempfile
@@ -22,6 +23,13 @@ pytestmark = [
 ]
 
 MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def exact_memory():
+    """Have the C library give back what is freed at once, so that what is resident is in use."""
+    mmap_threshold = -3  # of glibc's malloc.h; saying it also ends its adaption
+    ctypes.CDLL(None).mallopt(mmap_threshold, 2**17)
 
 
 class Wide(Numbers):
