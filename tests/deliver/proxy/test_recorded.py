@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded
 from forebay.deliver.proxy.reference import BatchRef, BrokenRef, RowRef, SampleRef
 from forebay.errors import ProxyError
 from forebay.torch.proxy import DataLoader, Server
-from proxies import Numbers, twice
+from proxies import Numbers, failure, twice
 
 
 @pytest.fixture
@@ -89,6 +91,33 @@ def test_the_same_operation_with_another_number_a_row_uses_each_rows_own(server)
     assert torch.equal(got, torch.stack([made(i) + i for i in range(4)]))
 
 
+class Mixed(Numbers):
+    """Some samples are tensors, one is a reference, others are recorded."""
+
+    def __init__(self, proxy, tensors):
+        super().__init__(proxy, 4)
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        if index in self.tensors:
+            return made(index)
+        ref = self.proxy(row(index))
+        return ref if index == 2 else ref / 1
+
+
+@pytest.mark.parametrize("tensors", [(1,), (0, 1), (3,)])
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_batch_of_references_and_tensors_is_right_or_refused(server, workers, own, tensors):
+    loader = partial(DataLoader, server) if own else TorchLoader
+    batches = loader(Mixed(server.proxy, tensors), batch_size=4, num_workers=workers)
+    if 0 in tensors and not workers:  # then torch stacks them, and so can we
+        (batch,) = map(server.produce_data, batches)
+        assert torch.equal(batch, torch.stack([made(i) for i in range(4)]))
+        return
+    assert re.search("mixes (references and )?tensors", str(failure(lambda: list(batches))))
+
+
 class Recording(Numbers):
     def __getitem__(self, index):
         return torch.clamp(self.proxy(row(index)) / 2, 0, 9).map(shifted, by=1), index
@@ -137,7 +166,13 @@ QUESTIONS = {
     "asarray": lambda x: np.asarray(x).tolist(),
     "asarray of a type": lambda x: np.asarray(x, np.float64).dtype,
 }
-ONE_NUMBER = {"float": float, "int": int, "bool": bool, "item": lambda x: x.item()}
+ONE_NUMBER = {
+    "float": float,
+    "int": int,
+    "index": operator.index,
+    "bool": bool,
+    "item": lambda x: x.item(),
+}
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, *ONE_NUMBER])

@@ -120,6 +120,9 @@ class Reference:
     __bool__ = _asking("`if` or `bool`", bool)
     __float__ = _asking("`float`", float)
     __int__ = _asking("`int`", int)
+    __index__ = _asking(  # torch asks for it where a worker collates a tensor and then references
+        "an index, or the size of a batch that mixes tensors and references,", operator.index
+    )
     __len__ = _asking("`len`", len)
     __iter__ = _asking("iteration", iter)
     __contains__ = _asking("`in`", operator.contains)

@@ -234,7 +234,18 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Reference:
 
     References of several batches, in any order and with gaps, make one batch of these rows. What
     was recorded on them is done row by row.
+
+    Raises:
+        ProxyError: they are of several servers or outputs, or there is something else among them.
     """
+    for row, item in enumerate(batch):
+        if not isinstance(item, _OF_SAMPLES):
+            raise ProxyError(
+                f"a batch of references has nothing else in it, but this one mixes references and "
+                f"tensors, or the like: in row {row} is a {type(item).__name__}. The Dataset gives "
+                f"a reference for each sample, or for none; call the proxy for all of them, or "
+                f"collate them apart"
+            )
     found = leaves(list(batch))
     if len({ref.server for ref in found}) > 1:
         raise ProxyError("a batch is made by one server, but got references of several")
@@ -273,5 +284,6 @@ def _pieces(places: Sequence[tuple[Part, int]]) -> list[tuple[Part, Sequence[int
     return list(pieces)
 
 
-for _kind in (SampleRef, RowRef, BrokenRef, Recorded):
+_OF_SAMPLES = (SampleRef, RowRef, BrokenRef, Recorded)
+for _kind in _OF_SAMPLES:
     default_collate_fn_map[_kind] = collate
