@@ -15,7 +15,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from forebay.batch import Sample
 from forebay.deliver.proxy.merged import DifferError, merge
-from forebay.deliver.proxy.recorded import Listed, Recorded, Reference, leaves
+from forebay.deliver.proxy.recorded import BrokenRef, Listed, Recorded, Reference, leaves
 from forebay.deliver.proxy.structure import find
 from forebay.errors import ProxyError
 from forebay.execute.kept import fresh
@@ -168,26 +168,6 @@ class RowRef(Reference):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _receive_row, (self.part.ticket, self.row, self.output)
-
-
-class BrokenRef(Reference):
-    """A sample reference whose inputs could not be sent when it left its process."""
-
-    __slots__ = ("_server", "error")
-
-    def __init__(self, server: str, error: ProxyError) -> None:
-        self._server = server
-        self.error = error
-
-    @property
-    def server(self) -> str:
-        return self._server
-
-    def __repr__(self) -> str:
-        return f"BrokenRef({self.error!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BrokenRef, (self._server, self.error)
 
 
 class BatchRef(Reference):
