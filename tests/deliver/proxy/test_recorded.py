@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import pickle
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -422,6 +423,26 @@ def test_arguments_of_another_type_in_each_row_are_each_rows_own(server):
     refs = [server.proxy(np.zeros(3, np.int32)).map(shifted, torch.from_numpy(a)) for a in arrays]
     batch = default_collate([(ref.map(dtype_number),) for ref in refs])
     assert server.produce_data(batch)[0].tolist() == [0, 1]
+
+
+@dataclass
+class Box:
+    content: Any
+
+
+def add_content(tensor, box):
+    return tensor + box.content.sum()
+
+
+@pytest.mark.parametrize("what", ["array", "reference"])
+def test_objects_that_cannot_be_compared_are_each_rows_own(server, what):
+    refs = [server.proxy(row(i)) for i in range(3)]
+    boxes = [Box(torch.full((2,), float(i)) if what == "array" else refs[i]) for i in range(3)]
+    batch = default_collate([r.map(add_content, b) for r, b in zip(refs, boxes, strict=True)])
+    added = [2 * i if what == "array" else made(i).sum() for i in range(3)]
+    assert torch.equal(
+        server.produce_data(batch), torch.stack([made(i) + added[i] for i in range(3)])
+    )
 
 
 def same(tensor, *arguments):
