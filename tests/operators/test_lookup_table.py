@@ -15,6 +15,7 @@ OUTPUTS = [
     *[types.INT32, types.INT64, types.FLOAT16, types.FLOAT, types.FLOAT64, types.BOOL],
 ]
 TABLE = {"keys": [1, 2, 3], "values": [0.5, 70000.5, -2.5], "default_value": 2.5}
+ZERO = {"keys": [0, 5], "values": [10.0, 20.0]}
 CASES = [
     *(Case("lookup_table", [[np.array([[0, 1], [2, 3]], d)]], TABLE, layout="HW") for d in INPUTS),
     *(
@@ -24,6 +25,13 @@ CASES = [
     *(
         Case("lookup_table", [[np.array([np.iinfo(d).max, np.iinfo(d).min, 2], d)]], TABLE)
         for d in INPUTS
+    ),
+    *(  # key 0 must not be taken for the default
+        Case(
+            "lookup_table", [[np.array([-3, -128, 0, 5, 127], d)]], {**ZERO, "default_value": -1.0}
+        )
+        for d in INPUTS
+        if d.startswith("int")
     ),
     Case("lookup_table", [[np.int64([2**32 + 1, 65536, 1])]], TABLE),
     Case("lookup_table", [[np.uint16([65535])]], {"keys": [65535], "values": [3.0]}),

@@ -64,6 +64,16 @@ CASES = [
     case(ddof=6),
     case(ddof=2, axes=[0]),
     case(ddof=-1),
+    *(
+        case(floats(n, 3, values=[v * v for v in range(3 * n)]), axes=[0], ddof=d, epsilon=e)
+        for n in (1, 2)
+        for d in (0, 1, 2)
+        for e in (0.0, 0.5)
+    ),
+    case(ddof=6, epsilon=0.5),
+    case(ddof=12, epsilon=0.5, batch=True),
+    case(ddof=6, epsilon=0.5, mean=2.0),
+    case(ddof=2, epsilon=0.5, axes=[0], per_sample={"mean": ROWS}),
     case(epsilon=1.0),
     case(epsilon=-1.0),
     case(scale=2.0, shift=3.0),

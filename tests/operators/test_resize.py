@@ -131,7 +131,18 @@ LAYOUTS = [
     case({}, per_sample={"resize_shorter": [7.0, 40.0]}),
     case({"resize_y": 9.0}, per_sample={"resize_x": [7.0, 0.0]}),
 ]
-CASES = FILTERS + SIZES + REGIONS + LAYOUTS
+KEPT = [  # a tap lies just at each end of the filter, and rounding in DALI counts one of them
+    case(
+        {"interp_type": kind, "antialias": antialias},
+        *[(9, 8, 3), (8, 31, 1), (9, 12, 3), (7, 7, 2)],
+        dtype=dtype,
+        per_sample={"size": [[9.0, 8.0], [8.0, 31.0], [27.0, 4.0], [7.0, 11.0]]},
+    )
+    for kind in DALIInterpType
+    for antialias in (True, False)
+    for dtype in (np.uint8, np.float32)
+]
+CASES = FILTERS + KEPT + SIZES + REGIONS + LAYOUTS
 
 
 @pytest.mark.dali

@@ -159,17 +159,22 @@ def test_no_worker_survives_a_killed_parent():
     end(process, 15)
 
 
-def test_a_worker_in_the_middle_of_its_work_does_not_survive_a_killed_parent():
-    process = script(
-        """
-        print("ready", flush=True)
+def test_a_parent_that_is_killed_at_work_leaves_no_worker_and_no_memory_and_can_start_again():
+    body = """
+        print(*[worker.pid for worker in iterator._workers], flush=True)
         for batch in iterator:
             check(batch)
         """
-    )
-    wait_for(process, "ready")
-    process.kill()
-    end(process, 15)
+    for _ in range(2):
+        process = script(body)
+        assert process.stdout is not None
+        pids = [str(process.pid), *process.stdout.readline().split()]
+        assert len(pids) == 3
+        process.kill()
+        end(process, 15)
+        shared = Path("/dev/shm")
+        files = [path.name for path in shared.iterdir()] if shared.is_dir() else []
+        assert not [name for name in files if any(pid in name for pid in pids)]
 
 
 @pytest.mark.parametrize("loader", ["DataLoader(server, ", "torch.utils.data.DataLoader("])
@@ -195,8 +200,14 @@ def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(loader):
             gc.collect()
         except RuntimeError:
             pass
-        again = DataLoader(server, Numbers(server.proxy, 23), batch_size=4, num_workers=2)
-        assert check_all(again) == list(range(23))
+        while True:
+            again = DataLoader(server, Numbers(server.proxy, 23), batch_size=4, num_workers=2)
+            try:
+                assert check_all(again) == list(range(23))
+            except RuntimeError as error:  # torch's handler may tell of the dead worker again
+                assert "DataLoader worker" in str(error) and str(pid) in str(error), error
+            else:
+                break
         print("fine")
         server.stop_thread()
         """

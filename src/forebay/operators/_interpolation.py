@@ -110,21 +110,44 @@ def weight(kind: DALIInterpType, distance: Array) -> Array:
     return found
 
 
-def filter_taps(kind: DALIInterpType, positions: Array, widening: float) -> tuple[Array, Array]:
+def filter_taps(
+    kind: DALIInterpType, steps: tuple[int, float, float], widening: float
+) -> tuple[Array, Array]:
     """Which samples are added up for each position, and with which weights.
 
     Args:
         kind: a filter other than INTERP_NN.
-        positions: in pixels, where pixel 0 has its centre at 0.
+        steps: how many positions there are, the first, and the distance from one to the next, in
+            pixels, where pixel 0 has its centre at 0.
         widening: the factor by which the filter is stretched.
 
     Returns:
         (positions × taps) indices, which may lie outside the picture, and as many weights, which
         sum to one for every position.
     """
+    size, origin, scale = steps
+    positions = origin + np.arange(size) * scale
     reach = radius(kind) * widening
     count = max(1, math.ceil(2 * reach - 1e-6))
-    first = np.floor(positions - reach).astype(np.int64) + 1
+    if kind == INTERP_GAUSSIAN:
+        first = _first_of_gaussian(steps, widening)
+    else:
+        first = np.floor(positions - reach).astype(np.int64) + 1
     indices = first[:, None] + np.arange(count)
     weights = weight(kind, (indices - positions[:, None]) / widening)
     return indices, weights / weights.sum(axis=1, keepdims=True)
+
+
+def _first_of_gaussian(steps: tuple[int, float, float], widening: float) -> Array:
+    """The first sample that a Gaussian reaches from each position.
+
+    It is not zero where it is cut off. So it shows which of two samples that lie just at its ends
+    is counted, as on every axis that keeps its extent. In DALI the rounding of float32 decides
+    that: of the reach, which comes from σ by way of the table's step, and of the positions.
+    """
+    size, origin, scale = steps
+    sigma = np.float32(widening) * np.float32(0.5 / math.sqrt(2))
+    reach = np.float32(1) / (np.float32(1) / (sigma * np.float32(2 * math.sqrt(2))))
+    left = np.arange(size, dtype=np.float32) * np.float32(scale) + (np.float32(origin) - reach)
+    first: Array = np.ceil(left).astype(np.int64)
+    return first

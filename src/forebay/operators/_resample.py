@@ -55,15 +55,16 @@ class Taps(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def axis_taps(span: Span, extent: int, kind: DALIInterpType, antialias: bool) -> Taps:
     """How to resample an axis of `extent` pixels. Indices are clamped to it: edges repeat."""
-    scale, steps = span.scale, np.arange(span.size) + 0.5
+    scale = span.scale
     if kind == INTERP_NN:  # in float32, as DALI does: it decides which neighbour wins a tie
-        positions = np.float32(span.start) + steps.astype(np.float32) * np.float32(scale)
+        steps = np.arange(span.size, dtype=np.float32) + np.float32(0.5)
+        positions = np.float32(span.start) + steps * np.float32(scale)
         indices = np.floor(positions).astype(np.int64)[:, None]
         weights = np.ones(indices.shape)
     else:
-        positions = span.start + steps * scale
         widening = max(1.0, abs(scale)) if antialias else 1.0
-        indices, weights = filter_taps(kind, positions - 0.5, widening)
+        steps = (span.size, span.start + scale / 2 - 0.5, scale)
+        indices, weights = filter_taps(kind, steps, widening)
     return Taps(np.clip(indices, 0, extent - 1), weights.astype(np.float32))
 
 

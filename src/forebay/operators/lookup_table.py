@@ -77,7 +77,8 @@ def _lookup_table_cpu(
     )
     places = data.array
     if places.dtype not in (np.uint8, np.uint16):
-        places = np.where((places < 0) | (places >= _DEFAULT), _DEFAULT, places).astype(np.int64)
+        places = places.astype(np.int64)  # the default's place does not fit into 8 or 16 bits
+        places = np.where((places < 0) | (places >= _DEFAULT), _DEFAULT, places)
     found = into(places.shape, table.dtype)
     np.take(table, places, out=found, mode="clip")  # "raise" would copy `out`
     return data.like(found)

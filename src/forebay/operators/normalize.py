@@ -61,7 +61,7 @@ def normalize(
         scale: the factor of the normalised values.
         shift: what is added to them last.
         ddof: the variance is the sum of squares divided by the number of elements less `ddof`,
-            even if `mean` is given.
+            even if `mean` is given; it is 0 if nothing is left of that.
         epsilon: added to the variance, so that what hardly varies is not divided by almost 0.
         dtype: the output's element type. Integers are rounded half away from zero and clamped.
 
@@ -103,9 +103,9 @@ def _centred(
         factor = _inverse(deviation, scale, epsilon)
     else:
         squares = _total([value.square() for value in values], reduced)
-        variance = squares / max(count - ddof, 1) + epsilon
-        known = (variance > 0) & (count > ddof)
-        factor = torch.where(known, scale / variance.sqrt(), 0.0)
+        free = count - ddof
+        variance = (squares / free if free > 0 else torch.zeros_like(squares)) + epsilon
+        factor = torch.where(variance > 0, scale / variance.sqrt(), 0.0)
     for sample, value in zip(group, values, strict=True):
         yield sample, value, factor
 
