@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import operator
+import pickle
+import re
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +16,11 @@ from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import default_collate
 from torchvision.transforms import v2
 
-from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded
-from forebay.deliver.proxy.reference import BatchRef, BrokenRef, RowRef, SampleRef
+from forebay.deliver.proxy.recorded import BrokenRef, Listed, Mapped, Recorded
+from forebay.deliver.proxy.reference import BatchRef, RowRef, SampleRef
 from forebay.errors import ProxyError
 from forebay.torch.proxy import DataLoader, Server
-from proxies import Numbers, twice
+from proxies import Numbers, as_list, failure, in_thread, twice
 
 
 @pytest.fixture
@@ -38,6 +42,18 @@ def shifted(tensor, by):
     return tensor + by
 
 
+def rounded(x):
+    """`round`, which tensors lack."""
+    return torch.round(x, decimals=1) if isinstance(x, torch.Tensor) else round(x, 1)
+
+
+def pair_sum(a, b):
+    """Quotient and remainder, in one number. Tensors lack `divmod`."""
+    tensors = isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor)
+    quotient, remainder = (a // b, a % b) if tensors else divmod(a, b)
+    return quotient * 100 + remainder
+
+
 OPERATIONS = {
     "divide": lambda x: x / 255,
     "reflected": lambda x: 1 - x,
@@ -49,6 +65,10 @@ OPERATIONS = {
     "with itself": lambda x: torch.stack([x, x * 2]).sum(0),
     "compare": lambda x: x > 3,
     "equal": lambda x: x == 3,
+    "round": lambda x: x.round() if isinstance(x, torch.Tensor) else round(x),
+    "round to a digit": lambda x: rounded(x / 7),
+    "divmod": lambda x: pair_sum(x, 3),
+    "reflected divmod": lambda x: pair_sum(7, x),
     "shift": lambda x: (x.int() << 2) + (2 << x.int()) + (x.int() >> 1) + (64 >> x.int()),
     "unequal": lambda x: 3 != x,  # noqa: SIM300 - reflected on purpose
 }
@@ -89,6 +109,33 @@ def test_the_same_operation_with_another_number_a_row_uses_each_rows_own(server)
     assert torch.equal(got, torch.stack([made(i) + i for i in range(4)]))
 
 
+class Mixed(Numbers):
+    """Some samples are tensors, one is a reference, others are recorded."""
+
+    def __init__(self, proxy, tensors):
+        super().__init__(proxy, 4)
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        if index in self.tensors:
+            return made(index)
+        ref = self.proxy(row(index))
+        return ref if index == 2 else ref / 1
+
+
+@pytest.mark.parametrize("tensors", [(1,), (0, 1), (3,)])
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_batch_of_references_and_tensors_is_right_or_refused(server, workers, own, tensors):
+    loader = partial(DataLoader, server) if own else TorchLoader
+    batches = loader(Mixed(server.proxy, tensors), batch_size=4, num_workers=workers)
+    if 0 in tensors and not workers:  # then torch stacks them, and so can we
+        (batch,) = map(server.produce_data, batches)
+        assert torch.equal(batch, torch.stack([made(i) for i in range(4)]))
+        return
+    assert re.search("mixes (references and )?tensors", str(failure(lambda: list(batches))))
+
+
 class Recording(Numbers):
     def __getitem__(self, index):
         return torch.clamp(self.proxy(row(index)) / 2, 0, 9).map(shifted, by=1), index
@@ -108,6 +155,59 @@ def test_what_workers_record_is_done_in_the_training_process(server, workers, ow
         assert torch.equal(data, torch.stack(expected))
         seen += len(labels)
     assert seen == 11
+
+
+class Unsendable:
+    def __reduce__(self):
+        raise OSError("it stays here")
+
+
+def of_a_parameter():
+    """A tensor that torch does not send: it has a history."""
+    return torch.ones(1, requires_grad=True) * 2
+
+
+UNSENDABLE = {
+    "lambda": lambda ref: ref.map(lambda x: x),
+    "lambda and more": lambda ref: ref.map(lambda x: x).clamp(0, 9) + 1,
+    "object": lambda ref: ref.map(shifted, Unsendable()),
+    "nested": lambda ref: ref.map(shifted, by={"a": [Unsendable()]}),
+    "tensor": lambda ref: ref + of_a_parameter(),
+    "array": lambda ref: ref.map(shifted, np.array([Unsendable()])),
+}
+
+
+class Unsent(Numbers):
+    def __init__(self, proxy, name):
+        super().__init__(proxy, 4)
+        self.name = name
+
+    def __getitem__(self, index):
+        return UNSENDABLE[self.name](super().__getitem__(index)[0])
+
+
+@pytest.mark.parametrize("collate", [None, as_list])
+@pytest.mark.parametrize("name", UNSENDABLE)
+def test_what_cannot_be_sent_is_an_error_in_the_loop(server, name, collate):
+    dataset = Unsent(server.proxy, name)
+    loader = DataLoader(server, dataset, batch_size=2, num_workers=1, collate_fn=collate)
+    text = str(in_thread(lambda: failure(lambda: list(loader))))
+    assert "can't be sent from the worker" in text
+    if "lambda" in name:
+        assert "<lambda>" in text
+        assert "one that a module has" in text
+    else:
+        assert "arguments of" in text
+    loader = TorchLoader(Numbers(server.proxy, 4), batch_size=4, num_workers=1)
+    assert torch.equal(server.produce_data(next(iter(loader)))[1], torch.arange(4))
+
+
+def test_recorded_arguments_survive_pickling(server):
+    array, tensor = np.full(1, 5), torch.arange(3)
+    batch = default_collate([server.proxy(row(i)).map(first_of, array) + tensor for i in range(2)])
+    again = pickle.loads(pickle.dumps(batch))
+    expected = torch.stack([made(i) + 5 + tensor for i in range(2)])
+    assert torch.equal(server.produce_data(again), expected)
 
 
 def test_a_loop_that_forgets_produce_data_computes_with_the_right_tensors(server):
@@ -137,7 +237,13 @@ QUESTIONS = {
     "asarray": lambda x: np.asarray(x).tolist(),
     "asarray of a type": lambda x: np.asarray(x, np.float64).dtype,
 }
-ONE_NUMBER = {"float": float, "int": int, "bool": bool, "item": lambda x: x.item()}
+ONE_NUMBER = {
+    "float": float,
+    "int": int,
+    "index": operator.index,
+    "bool": bool,
+    "item": lambda x: x.item(),
+}
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, *ONE_NUMBER])
@@ -319,6 +425,26 @@ def test_arguments_of_another_type_in_each_row_are_each_rows_own(server):
     assert server.produce_data(batch)[0].tolist() == [0, 1]
 
 
+@dataclass
+class Box:
+    content: Any
+
+
+def add_content(tensor, box):
+    return tensor + box.content.sum()
+
+
+@pytest.mark.parametrize("what", ["array", "reference"])
+def test_objects_that_cannot_be_compared_are_each_rows_own(server, what):
+    refs = [server.proxy(row(i)) for i in range(3)]
+    boxes = [Box(torch.full((2,), float(i)) if what == "array" else refs[i]) for i in range(3)]
+    batch = default_collate([r.map(add_content, b) for r, b in zip(refs, boxes, strict=True)])
+    added = [2 * i if what == "array" else made(i).sum() for i in range(3)]
+    assert torch.equal(
+        server.produce_data(batch), torch.stack([made(i) + added[i] for i in range(3)])
+    )
+
+
 def same(tensor, *arguments):
     return tensor, arguments
 
@@ -339,6 +465,22 @@ def test_nothing_of_a_reference_hides_what_a_tensor_has():
     kinds = (SampleRef, RowRef, BrokenRef, BatchRef, Recorded, Mapped, Listed)
     own = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
     assert own & set(dir(torch.Tensor)) == {"to"}  # which does the same
+
+
+def test_a_reference_without_a_value_has_not_what_only_data_has(server):
+    sample = server.proxy(row(0))
+    for ref in (sample, sample + 1):
+        assert not any(hasattr(ref, name) for name in ("shape", "dtype", "ndim", "numpy", "item"))
+        assert hasattr(ref, "flip")
+    assert default_collate([sample]).shape == (1, 2, 3)
+
+
+def test_references_are_told_apart_in_sets_and_dicts(server):
+    sample, other = server.proxy(row(0)), server.proxy(row(1))
+    refs = [sample, other, sample + 1, sample + 1, default_collate([sample, other])]
+    assert len({*refs, *refs}) == len(refs)
+    assert [dict.fromkeys(refs, 3).get(ref) for ref in refs] == [3] * len(refs)
+    assert {sample: 1, other: 2}[other] == 2
 
 
 def test_references_have_no_attributes_but_those_of_tensors(server):

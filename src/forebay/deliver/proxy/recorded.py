@@ -23,7 +23,8 @@ import torch
 from torch.utils._pytree import register_pytree_node
 
 from forebay.deliver.proxy.in_place import OPERATORS, change
-from forebay.errors import ProxyError
+from forebay.deliver.proxy.sendable import why_not
+from forebay.errors import NoValueYet, ProxyError
 
 homes: dict[str, Callable[[Any], Any]] = {}
 """Server name → what gives the data of references, in the process in which that server lives."""
@@ -102,14 +103,14 @@ class Reference:
             raise AttributeError(f"a reference has no attribute '{name}'")
         method = getattr(torch.Tensor, name)
         if name in _NEEDS_VALUE or not callable(method):
-            return getattr(self.value(f"'.{name}'"), name)
+            return getattr(self.value(f"'.{name}'", NoValueYet), name)
         return lambda *args, **kwargs: _record_torch(method, (self, *args), kwargs)
 
-    def value(self, use: str) -> Any:
+    def value(self, use: str, error: type[ProxyError] = ProxyError) -> Any:
         """The data, if it is at home; `use` says in the error what it is needed for."""
         if all(leaf.at_home for leaf in leaves(self)):
             return homes[self.server](self)
-        raise ProxyError(
+        raise error(
             f"{use} needs the value of {self!r}, but it has no value here. In a Dataset or collate "
             f"function, return the reference: operations on it, and ref.map(function), are done in "
             f"the training process when the data is there. In the training loop, call "
@@ -120,6 +121,9 @@ class Reference:
     __bool__ = _asking("`if` or `bool`", bool)
     __float__ = _asking("`float`", float)
     __int__ = _asking("`int`", int)
+    __index__ = _asking(  # torch asks for it where a worker collates a tensor and then references
+        "an index, or the size of a batch that mixes tensors and references,", operator.index
+    )
     __len__ = _asking("`len`", len)
     __iter__ = _asking("iteration", iter)
     __contains__ = _asking("`in`", operator.contains)
@@ -130,6 +134,15 @@ class Reference:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _record_torch(torch.Tensor.__setitem__, (self, key, value), {})
+
+    def __round__(self, digits: int = 0) -> Any:
+        return record(torch.round, (self,), {"decimals": digits})
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
 
     __hash__ = object.__hash__  # `==` is recorded, as of tensors
     __array_ufunc__ = None  # so that numpy leaves `array + reference` to the reference
@@ -155,6 +168,26 @@ for _name in ["neg", "pos", "invert", "abs"]:
     setattr(Reference, f"__{_name}__", _unary(getattr(operator, _name)))
 
 
+class BrokenRef(Reference):
+    """A reference that could not be sent when it left its process: its inputs, or its function."""
+
+    __slots__ = ("_server", "error")
+
+    def __init__(self, server: str, error: ProxyError) -> None:
+        self._server = server
+        self.error = error
+
+    @property
+    def server(self) -> str:
+        return self._server
+
+    def __repr__(self) -> str:
+        return f"BrokenRef({self.error!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BrokenRef, (self._server, self.error)
+
+
 class Recorded(Reference):
     """A call to come. References among its arguments are data by then."""
 
@@ -175,6 +208,9 @@ class Recorded(Reference):
         return f"{type(self).__name__}({getattr(self.function, '__name__', self.function)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        reason = why_not(self.function, (self.args, self.kwargs), (Reference,))
+        if reason is not None:
+            return BrokenRef, (self.server, ProxyError(reason))
         return type(self), (self.function, self.args, self.kwargs)
 
 
