@@ -247,6 +247,21 @@ def test_a_stop_while_workers_send_ends_at_once_and_the_next_epoch_is_whole():
     server.stop_thread()
 
 
+def stop_in_the_loop(server, loader, again):
+    """Stop when the first batch was taken, and all three that torch asked for have been sent."""
+    desk = server._desk
+    for number, batch in enumerate(loader):
+        check(server.produce_data(batch))
+        if number == 0:
+            with desk._changed:  # which announces each part that comes
+                assert desk._changed.wait_for(
+                    lambda: sum(peer.arrived for peer in desk._peers.values()) == 3, BOUND
+                )
+            server.stop_thread()
+            if again:
+                server.start_thread()
+
+
 @pytest.mark.parametrize("ours", [True, False])
 @pytest.mark.parametrize("again", [True, False])
 def test_batches_from_before_a_stop_in_the_loop_are_refused_as_such(ours, again):
@@ -256,17 +271,7 @@ def test_batches_from_before_a_stop_in_the_loop_are_refused_as_such(ours, again)
         loader = (
             proxy.DataLoader(server, dataset, **options) if ours else DataLoader(dataset, **options)
         )
-        batches = iter(loader)
-        check(server.produce_data(next(batches)))
-        desk = server._desk
-        with desk._changed:  # which announces each part that comes
-            assert desk._changed.wait_for(
-                lambda: sum(peer.arrived for peer in desk._peers.values()) == 3, BOUND
-            )
-        server.stop_thread()
-        if again:
-            server.start_thread()
-        error = failure(lambda: server.produce_data(next(batches)))
+        error = failure(lambda: stop_in_the_loop(server, loader, again))
         assert isinstance(error, RequestRefused)
         assert "from before the server was stopped" in str(error)
 
