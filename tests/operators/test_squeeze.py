@@ -72,5 +72,5 @@ def test_axes_that_cannot_be_removed_are_refused(arguments, text):
 
 
 def test_an_axis_without_elements_is_not_removed():
-    with pytest.raises(ValueError, match="axis 1 of .* has 0"):
+    with pytest.raises(ValueError, match=r"axis 1 of .* has 0"):
         run_operator("squeeze", [np.ones((1, 0, 1), np.uint8)], axes=[1])
