@@ -19,8 +19,8 @@ CASES = [
     case(axes=0),
     case(axes=[0, 2]),
     case(axes=[2, 0]),
-    case(axes=[-2]),
     case(axes=[4]),
+    case(axes=[0, 4]),
     case(axes=[]),
     case(axis_names="F"),
     case(axis_names="FW"),
@@ -29,6 +29,8 @@ CASES = [
     case(X, X[:, :, :, :2].copy(), axes=[0]),
     case(np.ones(1, np.uint8), axes=[0], layout="W"),
     case(np.ones((1, 0, 1), np.uint8), axes=[0], layout=""),
+    case(np.ones((0, 3, 1), np.uint8), axes=[1], layout=""),
+    case(np.ones((2, 0, 3), np.uint8), axes=[0], layout=""),
     case(X.astype(bool), axes=[0]),
     case(X.astype(np.uint64), axes=[0]),
 ]
@@ -55,6 +57,8 @@ def test_the_axes_may_differ_from_sample_to_sample():
     [
         ({}, "needs either"),
         ({"axes": [0], "axis_names": "F"}, "needs either"),
+        ({"axes": [-2]}, "from 0, but got .-2.; the last axis of data with 4 axes is 3"),
+        ({"axes": [0, -2]}, "from 0"),
         ({"axes": [1]}, "axis 1 of .* has 2"),
         ({"axis_names": "H"}, "axis 1 of .* has 2"),
         ({"axis_names": "X"}, "no axis 'X'"),
@@ -65,3 +69,8 @@ def test_the_axes_may_differ_from_sample_to_sample():
 def test_axes_that_cannot_be_removed_are_refused(arguments, text):
     with pytest.raises(ValueError, match=text):
         run_operator("squeeze", [X], **{"layout": "FHWC", **arguments})
+
+
+def test_an_axis_without_elements_is_not_removed():
+    with pytest.raises(ValueError, match=r"axis 1 of .* has 0"):
+        run_operator("squeeze", [np.ones((1, 0, 1), np.uint8)], axes=[1])

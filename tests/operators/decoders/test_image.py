@@ -14,7 +14,7 @@ from forebay.errors import ArgumentError
 from forebay.operators._operator import Call, discover
 from forebay.testing import run_operator
 
-from oracle import ARITHMETIC, EXACT, RESAMPLED, Case, Tolerance
+from oracle import ARITHMETIC, EXACT, RESAMPLED, Case, Tolerance, run_dali
 
 OP = "decoders.image"
 TYPES = tuple(types.DALIImageType)
@@ -258,6 +258,29 @@ def test_a_cut_off_file_is_refused(format, part):
 def test_a_jpeg_without_its_last_bytes_is_refused(lost):
     with pytest.raises(ValueError, match="Premature end"):
         decoded(JPEG[:-lost])
+
+
+MARKED = jpeg("4:2:0", image=picture(90, 120))
+MARKED[len(MARKED) // 2 :][:2] = 0xFF, 0xBD  # a marker that there is not
+OVERWRITTEN = jpeg("4:2:0", image=picture(90, 120))
+OVERWRITTEN[len(OVERWRITTEN) // 2 :][:60] = np.random.default_rng(6).integers(0, 256, 60)
+PROGRESSIVE = jpeg("4:2:0", True, image=picture(90, 120))
+PROGRESSIVE[len(PROGRESSIVE) // 2 :][:2] = 0xFF, 0xBD
+
+
+@pytest.mark.dali
+@pytest.mark.parametrize("encoded", [MARKED, OVERWRITTEN], ids=["marker", "60 bytes"])
+@pytest.mark.parametrize("output_type", [RGB, GRAY])
+def test_a_damaged_jpeg_is_decoded_as_in_dali(encoded, output_type):
+    case(encoded, output_type=output_type).check_dali()
+
+
+@pytest.mark.dali
+def test_a_damaged_jpeg_that_dali_cannot_decode_is_refused():
+    with pytest.raises(RuntimeError, match="decode"):
+        run_dali(case(PROGRESSIVE))
+    with pytest.raises(ValueError, match=r"the JPEG image .* Unsupported marker type 0xbd"):
+        decoded(PROGRESSIVE)
 
 
 def test_a_jpeg_that_is_both_damaged_and_cut_off_is_refused():
