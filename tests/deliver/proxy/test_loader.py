@@ -6,6 +6,8 @@ import collections
 import multiprocessing
 import os
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -484,6 +486,81 @@ def test_random_numbers_do_not_depend_on_an_epoch_that_was_left():
     whole = draws(2, epochs=3)
     for epoch in range(3):
         assert left[0][epoch].items() <= whole[epoch].items()
+
+
+class ByThreads(Numbers):
+    """The samples of a batch are made by threads, the last one first."""
+
+    def __getitems__(self, indices):
+        done = [threading.Event() for _ in range(len(indices) + 1)]
+        done[-1].set()
+
+        def make(row):
+            assert done[row + 1].wait(BOUND)
+            sample = self[indices[row]]
+            done[row].set()
+            return sample
+
+        with ThreadPoolExecutor(len(indices)) as threads:
+            return list(threads.map(make, range(len(indices))))
+
+
+def test_random_numbers_do_not_depend_on_the_threads_of_the_dataset():
+    expected = draws(0)
+    assert [draws(workers, dataset=ByThreads) for workers in (0, 1, 2)] == [expected] * 3
+    assert draws(1, dataset=ByThreads, persistent=True) == expected
+
+
+def test_threads_of_the_dataset_take_no_epochs_number():
+    with Server(drawn()) as server:
+        loader = load(server, ByThreads(server.proxy), num_workers=1)
+        for _ in range(2):
+            assert sum(len(labels) for _, labels in loader) == 23
+        assert loader.state_dict()["epochs"] == 2
+
+
+def stream_draws(workers, *, dataset=Stream, persistent=False, turns=1, **options):
+    """Loop → index → random number. In `turns` the loops go on at the same time."""
+    with Server(drawn()) as server:
+        loaders = [
+            load(
+                server,
+                dataset(server.proxy),
+                num_workers=workers,
+                persistent_workers=persistent,
+                **options,
+            )
+            for _ in range(turns)
+        ]
+        result = [{} for _ in range(4)]
+        for first in range(0, 4, turns):
+            for batches in zip(*loaders, strict=True):
+                for loop, ((_, numbers), labels) in enumerate(batches, first):
+                    own = torch.as_tensor(labels).reshape(-1).tolist()
+                    result[loop].update(zip(own, numbers.reshape(-1).tolist(), strict=True))
+        assert loaders[0].state_dict()["epochs"] == 4
+        del loaders
+        return result
+
+
+def test_random_numbers_of_a_stream_without_workers_and_with_one_are_those_of_a_map():
+    expected = stream_draws(0, dataset=Numbers)
+    assert stream_draws(0) == stream_draws(1) == expected
+    assert stream_draws(1, persistent=True) == expected
+    assert stream_draws(0, turns=2) == stream_draws(1, turns=2) == expected
+
+
+def test_random_numbers_of_a_stream_are_the_same_again_with_as_many_workers():
+    expected = stream_draws(2)
+    assert len({number for loop in expected for number in loop.values()}) == 4 * 23
+    assert stream_draws(2) == stream_draws(2, persistent=True) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_random_numbers_of_a_stream_without_batches(workers):
+    found = stream_draws(workers, batch_size=None)
+    assert found == stream_draws(0, batch_size=None)
+    assert len({number for loop in found for number in loop.values()}) == 4 * 23
 
 
 def test_runs_without_a_seed_differ():

@@ -431,7 +431,7 @@ def test_the_time_before_the_first_call_is_estimated_from_the_other_calls(monkey
     fetch = client.begin(0, 0, told=told)
     calls = []
     for now.time in (10, 12, 14):
-        calls.append(fetch.add([SimpleNamespace(array=row(0), layout="")], None))
+        calls.append(fetch.add([SimpleNamespace(array=row(0), layout="")]))
     now.time = 15
     fetch.send(calls)  # two parts: the pipeline takes two rows at most
     assert [(m.begun, m.sent) for m in sent] == [(10 if told else 7.5, 15), (15, 15)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,18 +29,21 @@ Outbox = Callable[[Submit, "list[list[Sample]]"], Part]
 
 
 class Fetch:
-    """The calls that one thread has made for the batch that it is making.
+    """The calls that were made for one batch: by the thread that makes it, and by those that help.
 
     A batch ends when its first references are collated or sent; the call after that begins another.
 
     Attributes:
         client: whose it is.
         epoch, batch: where the batch lies; see `Submit`.
+        sample: index in the dataset, and number in the batch, of the sample that is being made;
+            None where it is not known.
     """
 
     def __init__(self, client: Client, epoch: int | str, batch: int, *, told: bool) -> None:
         self.epoch = epoch
         self.batch = batch
+        self.sample: tuple[Any, int | None] = None, None
         self.ended = False
         self.client = client
         self._rows = itertools.count()
@@ -64,8 +68,8 @@ class Fetch:
         self._begun = perf_counter()
         self._told = True
 
-    def add(self, inputs: Sequence[Sample], index: Any) -> Call:
-        call = Call(inputs, self, next(self._rows), index)
+    def add(self, inputs: Sequence[Sample]) -> Call:
+        call = Call(inputs, self, next(self._rows), self.sample)
         with self._lock:
             self._waiting.append(weakref.ref(call))
         return call
@@ -113,19 +117,31 @@ class Client:
         self._outbox = outbox
         self._batches = itertools.count()
         self._local = threading.local()
+        self._making: list[Fetch] = []
 
     def fetch(self) -> Fetch:
-        """The batch that this thread is making; a new one if the last one has ended."""
+        """The batch that this thread is making, or helps a loader to make; else a new one."""
         current: Fetch | None = getattr(self._local, "fetch", None)
-        if current is None or current.ended:
-            return self.begin(*self._next_place(), told=False)
-        return current
+        if current is not None and not current.ended:
+            return current
+        for fetch in reversed(self._making):
+            return fetch
+        return self.begin(*self._next_place(), told=False)
 
     def begin(self, epoch: int | str, batch: int, *, told: bool = True) -> Fetch:
         """Begin a batch whose place is known. `told`: before any work was done on it."""
         self._local.fetch = Fetch(self, epoch, batch, told=told)
-        self._local.index = None
         return self._local.fetch  # type: ignore[no-any-return]
+
+    @contextlib.contextmanager
+    def making(self, fetch: Fetch) -> Iterator[Fetch]:
+        """A loader makes this batch, or goes on with it: calls of all idle threads are for it."""
+        self._local.fetch = fetch
+        self._making.append(fetch)
+        try:
+            yield fetch
+        finally:
+            self._making.remove(fetch)
 
     def _next_place(self) -> tuple[int | str, int]:
         """In a DataLoader's worker, torch's order: worker w of n has the batches w, w + n, …"""
@@ -135,12 +151,8 @@ class Client:
             return 0, number
         return f"{worker.seed - worker.id:x}", number * worker.num_workers + worker.id
 
-    def note_index(self, index: Any) -> None:
-        """Say to which sample of the dataset this thread's next calls belong."""
-        self._local.index = index
-
     def call(self, inputs: Sequence[Sample]) -> Call:
-        return self.fetch().add(inputs, getattr(self._local, "index", None))
+        return self.fetch().add(inputs)
 
     def send(self, fetch: Fetch, calls: Sequence[Call]) -> None:
         """Send calls as parts of at most the pipeline's batch size."""
@@ -157,7 +169,8 @@ class Client:
                 epoch=fetch.epoch,
                 batch=fetch.batch,
                 rows=[call.row for call in group],
-                indices=[call.dataset_index for call in group],
+                indices=[call.sample[0] for call in group],
+                samples=[call.sample[1] for call in group],
                 columns=[
                     protocol.describe(name, column)
                     for name, column in zip(self._names, columns, strict=True)

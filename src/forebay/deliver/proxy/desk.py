@@ -149,6 +149,11 @@ class Desk:
                 self._epochs[token] = number
             return number
 
+    def name_epoch(self, token: str, number: int) -> None:
+        """Workers call the epoch of this number by a token."""
+        with self._changed:
+            self._epochs[token] = number
+
     @property
     def scope(self) -> Scope | None:
         """The server's threads; None while it is stopped."""
@@ -170,7 +175,8 @@ class Desk:
                 raise Closed
             return executor.submit(place, fed, partial(_source, indices))
 
-        entry = Entry(start, number, indices)
+        names = [None if n is None else (number, message.batch, n) for n in message.samples]
+        entry = Entry(start, number, indices, names)
         entry.trip = Trip(client, epoch, message.batch, *stamps)
         if not self._deterministic:
             entry.begin()

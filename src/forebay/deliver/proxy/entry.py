@@ -15,6 +15,9 @@ from forebay.execute.run import EndOfData, Run
 
 STOPPED = "the server was stopped before this batch was done"
 
+SampleName = tuple[int, int, int]
+"""The epoch, the batch in it, and the number in that."""
+
 
 class Entry:
     """How to run a part, then its run.
@@ -22,6 +25,7 @@ class Entry:
     Attributes:
         epoch: the number of its epoch.
         indices: of each row in the dataset; None where it is not known.
+        samples: of each row: epoch, batch and number of its sample; None where it is not known.
         missing: the rows of which no reference has come out of the worker yet.
         tensors: what was made of its outputs, so that asking again gives the same.
         noted: the rows whose failure the server has counted.
@@ -29,11 +33,16 @@ class Entry:
     """
 
     def __init__(
-        self, start: Callable[[], Run], epoch: int = 0, indices: Sequence[Any] = ()
+        self,
+        start: Callable[[], Run],
+        epoch: int = 0,
+        indices: Sequence[Any] = (),
+        samples: Sequence[SampleName | None] = (),
     ) -> None:
         self._start: Callable[[], Run] | None = start
         self.epoch = epoch
         self.indices = indices
+        self.samples = samples
         self._lock = threading.Lock()
         self._run: Run | None = None
         self._error: Exception | None = None

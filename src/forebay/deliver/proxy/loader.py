@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
+import secrets
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -25,9 +27,10 @@ from forebay.deliver.proxy.report import Meter, Report
 from forebay.deliver.proxy.rows import NoGoodRowError
 from forebay.deliver.proxy.server import Server, servers
 from forebay.deliver.proxy.state import Epoch, Resumable, length_of
+from forebay.deliver.proxy.streamed import Course, Ending, Streamed, epoch_token
 from forebay.deliver.proxy.structure import find
 from forebay.deliver.proxy.unshared import unshared
-from forebay.deliver.proxy.worker_errors import Told, ToldStream
+from forebay.deliver.proxy.worker_errors import Told
 from forebay.deliver.proxy.workers import Watch, let_go_on
 from forebay.errors import ArgumentError, ProxyError
 from forebay.execute.kept import forgetful
@@ -38,7 +41,8 @@ class DataLoader(Resumable):
 
     It takes the server, then everything that torch's takes. It starts the server when iterated
     over, and tells the workers each batch's number and each sample's index. So random numbers do
-    not depend on the number of workers, and errors name the sample. `state_dict` and
+    not depend on the number of workers (of an IterableDataset: on that alone), and errors name the
+    sample. `state_dict` and
     `load_state_dict` go on in the middle of an epoch.
 
     Raises:
@@ -68,8 +72,17 @@ class DataLoader(Resumable):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch names its own class
         self.dali_server.start_thread()
         epoch = self._begin()
+        self._name_epoch(epoch.number)
         self._meter = self.dali_server.deliveries.meters.begin(persistent=self.persistent_workers)
         return _Producer(self.dali_server, super().__iter__(), self._meter, epoch, self.timeout)
+
+    def _name_epoch(self, number: int) -> None:
+        """Persistent workers of a stream are not told an epoch's number: they count their loops."""
+        if self._iterator is None:
+            self._stream = secrets.token_hex(8)
+            self._loops = itertools.count()
+        token = epoch_token(self._stream, next(self._loops))
+        self.dali_server.deliveries.desk.name_epoch(token, number)
 
     def report(self) -> Report:
         """Where the time of this loader's last epoch went, and which stage limits."""
@@ -95,7 +108,9 @@ class DataLoader(Resumable):
         view.generator = self._worker_seeds()
         if isinstance(self.dataset, torch.utils.data.IterableDataset):
             if not isinstance(self.dataset, torch.utils.data.IterDataPipe):  # torch asks for those
-                view.__dict__["dataset"] = ToldStream(self.dataset)
+                course = Course(self.dali_server.proxy, self._stream)
+                view.__dict__["dataset"] = Streamed(self.dataset, course)
+                view.collate_fn = Ending(view.collate_fn, course)
         else:
             on_error = self.dali_server.deliveries.failures.on_error
             dataset = Numbered(self.dataset, self.dali_server.proxy, lenient=on_error != "raise")

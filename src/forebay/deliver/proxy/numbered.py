@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from forebay.deliver.proxy.client import Proxy
+from forebay.deliver.proxy.client import Fetch, Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
-from forebay.deliver.proxy.reference import note_index
+from forebay.deliver.proxy.reference import note_samples
 from forebay.deliver.proxy.state import Epoch
 from forebay.deliver.proxy.worker_errors import prepare
 
@@ -66,30 +67,37 @@ class Numbered:
         return len(self._dataset)
 
     def __getitem__(self, place: Place) -> Any:
-        self._proxy.client.begin(place.epoch, place.batch)
-        return self._one(self._dataset.__getitem__, place, place.indices, 0)
+        with self._making(place) as fetch:
+            return self._one(self._dataset.__getitem__, fetch, place, place.indices, 0)
 
     def __getitems__(self, place: Place) -> Sequence[Any]:
         self.__dict__["_place"] = place
-        self._proxy.client.begin(place.epoch, place.batch)
         one, several = self._dataset.__getitem__, getattr(self._dataset, "__getitems__", None)
         if several:
             try:
-                items: Sequence[Any] = several(place.indices)
+                with self._making(place):
+                    items: Sequence[Any] = several(place.indices)
             except Exception as error:
                 if not self._lenient:
                     prepare(error, f"dataset indices {place.indices}")
                     raise
             else:
-                for index, item in zip(place.indices, items, strict=False):
-                    note_index(item, index)
+                note_samples(items, place.indices)
                 return _marked(items, place) if self._lenient else items
-            self._proxy.client.begin(place.epoch, place.batch)
             one = partial(_one_of_several, several)
-        return [self._one(one, place, index, row) for row, index in enumerate(place.indices)]
+        with self._making(place) as fetch:
+            return [
+                self._one(one, fetch, place, index, row) for row, index in enumerate(place.indices)
+            ]
 
-    def _one(self, load: Callable[[Any], Any], place: Place, index: Any, row: int) -> Any:
-        self._proxy.client.note_index(index)
+    def _making(self, place: Place) -> AbstractContextManager[Fetch]:
+        client = self._proxy.client
+        return client.making(client.begin(place.epoch, place.batch))
+
+    def _one(
+        self, load: Callable[[Any], Any], fetch: Fetch, place: Place, index: Any, row: int
+    ) -> Any:
+        fetch.sample = index, row
         try:
             item = load(index)
         except Exception as error:

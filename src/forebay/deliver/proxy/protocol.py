@@ -82,6 +82,7 @@ class Submit(NamedTuple):
         segment: the number of the shared segment that has it, else.
         size: of a segment that is new with this message; its descriptor comes along.
         dropped: segments that the worker no longer uses.
+        samples: number in the batch of the sample that each row is of; None where it is not known.
         begun, sent: when the Dataset began these rows, and had done them; see `report.Trip`.
     """
 
@@ -95,6 +96,7 @@ class Submit(NamedTuple):
     segment: int | None = None
     size: int | None = None
     dropped: Sequence[int] = ()
+    samples: Sequence[int | None] = ()
     begun: float = 0.0
     sent: float = 0.0
 

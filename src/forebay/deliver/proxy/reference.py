@@ -83,19 +83,24 @@ class Call:
         inputs: a Sample for each input; None once they were sent.
         fetch: the batch in the making that it belongs to.
         row: its number in that batch.
-        dataset_index: of the sample that it was made for; None if it is not known.
+        sample: that it was made for: index in the dataset, and number in the batch; None where it
+            is not known.
         part, position: where it went: its part, and the row in it.
     """
 
-    __slots__ = ("__weakref__", "dataset_index", "fetch", "inputs", "part", "position", "row")
+    __slots__ = ("__weakref__", "fetch", "inputs", "part", "position", "row", "sample")
 
     def __init__(
-        self, inputs: Sequence[Sample], fetch: Fetch, row: int, dataset_index: Any
+        self,
+        inputs: Sequence[Sample],
+        fetch: Fetch,
+        row: int,
+        sample: tuple[Any, int | None],
     ) -> None:
         self.inputs: Sequence[Sample] | None = inputs
         self.fetch = fetch
         self.row = row
-        self.dataset_index = dataset_index
+        self.sample = sample
         self.part: Part | None = None
         self.position = 0
 
@@ -137,12 +142,21 @@ class SampleRef(Reference):
         return _receive_row, (part.ticket, row, self.output)
 
 
-def note_index(sample: Any, index: Any) -> None:
-    """Say which sample of the dataset it is in whose making the proxy was called."""
-    for ref in find(sample, Reference):
-        for leaf in leaves(ref):
-            if isinstance(leaf, SampleRef):
-                leaf.call.dataset_index = index
+def note_samples(samples: Sequence[Any], indices: Sequence[Any]) -> None:
+    """Say which samples of the dataset these are, the samples of a batch that were made together.
+
+    Threads may have made them in any order: the rows of their calls become that of the samples.
+    """
+    made: dict[Fetch, dict[Call, None]] = {}
+    for number, (index, sample) in enumerate(zip(indices, samples, strict=False)):
+        for ref in find(sample, Reference):
+            for leaf in leaves(ref):
+                if isinstance(leaf, SampleRef) and leaf.call.part is None:
+                    leaf.call.sample = index, number
+                    made.setdefault(leaf.call.fetch, {})[leaf.call] = None
+    for calls in made.values():
+        for call, row in zip(calls, sorted(call.row for call in calls), strict=True):
+            call.row = row
 
 
 class RowRef(Reference):

@@ -8,7 +8,7 @@ drop the text. What goes through here arrives.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,43 +52,6 @@ class Told:
     def __call__(self, argument: Any) -> Any:
         try:
             return self.function(argument)
-        except Exception as error:
-            prepare(error)
-            raise
-
-
-class ToldStream:
-    """An IterableDataset whose errors arrive. It looks like the dataset from outside."""
-
-    def __init__(self, dataset: Any) -> None:
-        self.__dict__["_dataset"] = dataset
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_dataset":  # while it is being unpickled
-            raise AttributeError(name)
-        return getattr(self._dataset, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._dataset, name, value)
-
-    def __iter__(self) -> Iterator[Any]:
-        return _ToldItems(Told(iter)(self._dataset))
-
-
-class _ToldItems:
-    """No generator: the dataset's own iterator may go on after an error."""
-
-    def __init__(self, items: Iterator[Any]) -> None:
-        self._items = items
-
-    def __iter__(self) -> _ToldItems:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            return next(self._items)
-        except StopIteration:
-            raise
         except Exception as error:
             prepare(error)
             raise
