@@ -264,7 +264,7 @@ MARKED = jpeg("4:2:0", image=picture(90, 120))
 MARKED[len(MARKED) // 2 :][:2] = 0xFF, 0xBD  # a marker that there is not
 OVERWRITTEN = jpeg("4:2:0", image=picture(90, 120))
 OVERWRITTEN[len(OVERWRITTEN) // 2 :][:60] = np.random.default_rng(6).integers(0, 256, 60)
-PROGRESSIVE = jpeg("4:2:0", True, image=picture(90, 120))
+PROGRESSIVE = jpeg("4:2:0", progressive=True, image=picture(90, 120))
 PROGRESSIVE[len(PROGRESSIVE) // 2 :][:2] = 0xFF, 0xBD
 
 
