@@ -93,6 +93,10 @@ class ProxyError(ForebayError):
     """Something between a worker process and the server went wrong."""
 
 
+class NoValueYet(ProxyError, AttributeError):  # noqa: N818 - an event rather than a mistake
+    """A reference was asked for what only its data has. So `hasattr` says that it has it not."""
+
+
 class ServerStopped(ProxyError):  # noqa: N818 - an event rather than a mistake
     """The server was stopped while, or before, its data was waited for."""
 

@@ -4,7 +4,7 @@ Samples are the numbers 0 to 5, one a sample.
 """
 
 # The graphs and functions are written as users may write them.
-# ruff: noqa: SIM102, RET503, RET505, TRY300, TRY301, FURB136, PLR0133, E731
+# ruff: noqa: SIM102, RET503, RET505, TRY300, TRY301, FURB136, PLR0133, E731, C901
 from __future__ import annotations
 
 import functools
@@ -201,8 +201,115 @@ def arguments_per_sample(lib):
     return y
 
 
+def items_with_keys_in_variables(lib):
+    x = numbers(lib)
+    y = x + 100
+    d = {"a": x, "b": x}
+    outs = [x, x]
+    for k in d:
+        if x > 1:
+            d[k] = y
+    for i in range(2):
+        if x > 2 + i:
+            outs[i] = y + i
+    return d["a"], d["b"], *outs
+
+
+def local_containers(lib):
+    x = numbers(lib)
+    if x > 2:
+        parts = {}
+        for k in ("a", "b"):
+            parts[k] = x * 2
+        y = parts["a"] + parts["b"]
+    else:
+        y = x
+    return y
+
+
+class Augment:
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, x):
+        if x > 3:
+            return x + self.by
+        return x
+
+
+def objects_that_are_called(lib):
+    return Augment(50)(numbers(lib)), Augment(60)(numbers(lib))
+
+
+def compared_in_a_chain(lib):
+    x = numbers(lib)
+    pair = lib.fn.stack(x, x)
+    if 0 < pair[0] < 3:
+        x = x + 10
+    if 1 <= lib.fn.cast(x, dtype=lib.types.INT32) <= 11 != 5:
+        x = x * 10
+    return x
+
+
+def many_branches(lib):
+    x = numbers(lib)
+    which = "op23"
+    if which == "op0":
+        return x
+    elif which == "op1":
+        return x + 1
+    elif which == "op2":
+        return x + 2
+    elif which == "op3":
+        return x + 3
+    elif which == "op4":
+        return x + 4
+    elif which == "op5":
+        return x + 5
+    elif which == "op6":
+        return x + 6
+    elif which == "op7":
+        return x + 7
+    elif which == "op8":
+        return x + 8
+    elif which == "op9":
+        return x + 9
+    elif which == "op10":
+        return x + 10
+    elif which == "op11":
+        return x + 11
+    elif which == "op12":
+        return x + 12
+    elif which == "op13":
+        return x + 13
+    elif which == "op14":
+        return x + 14
+    elif which == "op15":
+        return x + 15
+    elif which == "op16":
+        return x + 16
+    elif which == "op17":
+        return x + 17
+    elif which == "op18":
+        return x + 18
+    elif which == "op19":
+        return x + 19
+    elif which == "op20":
+        return x + 20
+    elif which == "op21":
+        return x + 21
+    elif which == "op22":
+        return x + 22
+    elif x > 3:
+        return x + 23
+    else:
+        return x
+
+
 GRAPHS = [
-    two_branches, only_then, elif_chain, nested, logic, logic_with_python, early_return,
+    two_branches, items_with_keys_in_variables, local_containers, objects_that_are_called,
+    compared_in_a_chain, many_branches,
+    only_then, elif_chain, nested, logic, logic_with_python, early_return,
     return_in_both, called_function, continue_in_loop, structures, items_and_attributes, constants,
     number_as_condition, value_used_after, source_in_a_branch, whole_batch_operator,
     arguments_per_sample,
@@ -321,6 +428,34 @@ def test_a_variable_of_one_branch_is_missing_afterwards():
 
     with pytest.raises(NodeUseError, match="'y' has no value in one branch"):
         run(computing)
+
+
+def test_plain_values_that_differ_cannot_even_be_compared():
+    def graph(lib):
+        x = numbers(lib)
+        mode = "a"
+        if x > 2:
+            mode = "b"
+        if mode == "a":
+            x = x + 100
+        return x
+
+    with pytest.raises(NodeUseError, match=r"'mode' is 'b' in one branch .* and 'a' in the other"):
+        run(graph)
+
+
+def test_an_assignment_that_cannot_be_undone_is_refused():
+    def graph(lib):
+        x = numbers(lib)
+        y = x + 1
+        d = {"a": x}
+        if x > 2:
+            for k in ("a", "b"):
+                d[k] = y
+        return d["a"]
+
+    with pytest.raises(NodeUseError, match=r"assignment to `d\[k\]` in the `if` on a node at"):
+        run(graph)
 
 
 def test_branches_that_do_not_go_together_are_told_when_the_value_is_used():
@@ -473,7 +608,8 @@ class Child(Parent):
     def value(self, extra=1, *, more=2):
         if extra:
             extra = super().value() + self.__secret
-        return extra + more
+        also = super().value() if extra else 1
+        return extra + more + (also and super().value())
 
 
 def jumps(n):
@@ -540,6 +676,47 @@ def unbound(n):
     return x
 
 
+def many_that_may_return(n):
+    a, b = n > 1, n > 3
+    if a:
+        if b:
+            return 1
+    if a:
+        if n == 2:
+            return 2
+    if a:
+        if b:
+            return 3
+    if a:
+        if b:
+            return 4
+    if a:
+        if b:
+            return 5
+    if a:
+        if b:
+            return 6
+    if a:
+        if b:
+            return 7
+    if a:
+        if b:
+            return 8
+    if a:
+        if b:
+            return 9
+    if a:
+        if b:
+            return 10
+    if a:
+        if b:
+            return 11
+    if a:
+        if b:
+            return 12
+    return 13
+
+
 def falls_off(n):
     if n == 1:
         return "one"
@@ -548,7 +725,9 @@ def falls_off(n):
             return "two"
 
 
-@pytest.mark.parametrize("function", [jumps, scopes, handling, unbound, falls_off, Child().value])
+@pytest.mark.parametrize(
+    "function", [jumps, scopes, handling, unbound, falls_off, many_that_may_return, Child().value]
+)
 def test_code_without_nodes_does_what_it_did(function):
     from forebay.define.rewrite import converted
 
@@ -560,7 +739,14 @@ def test_code_without_nodes_does_what_it_did(function):
             except Exception as error:
                 results.append((type(error), str(error)))
         assert results[0] == results[1]
-    assert converted(function) is not function
+
+
+def test_a_function_with_too_many_branches_is_left_alone_or_refused():
+    from forebay.define.rewrite import converted
+
+    assert converted(many_that_may_return) is many_that_may_return
+    with pytest.raises(ArgumentError, match="too many branches"):
+        run(many_that_may_return)
 
 
 def test_errors_show_the_users_lines():

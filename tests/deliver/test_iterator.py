@@ -13,6 +13,7 @@ import torch
 from forebay import fn, pipeline_def
 from forebay.errors import ArgumentError, ForebayError, OperatorError
 from forebay.torch import Iterator, LastBatchPolicy, Padded
+from garbage import wait
 from labelled import batches, flat, labels, passes, reader, source
 
 
@@ -118,13 +119,14 @@ def test_a_loop_goes_on_when_it_is_iterated_again(files):
     assert next(loop, None) is None
 
 
-def test_an_iterator_that_is_dropped_ends_its_threads_at_once(files):
+def test_an_iterator_that_is_dropped_ends_its_threads_without_the_garbage_collector(files):
     gc.disable()
     try:
         loop = iter(Iterator(reader(files, 10)))
         next(loop)
         assert [t for t in threading.enumerate() if t.name.startswith("forebay")]
         del loop
+        wait()
         assert not [t for t in threading.enumerate() if t.name.startswith("forebay")]
     finally:
         gc.enable()

@@ -37,7 +37,15 @@ def write_picture(path: Path, size: tuple[int, int] = (40, 50)) -> None:
 def test_it_trains_twice_and_shows_both_side_by_side(tmp_path: Path) -> None:
     done = forebay("demo", "--pictures", 16, "--epochs", 1, "--workers", 1, cache=tmp_path)
     assert done.returncode == 0, done.stderr
-    for text in ("forebay", "plain workers", "images/s", "waiting for data", "accuracy", "time"):
+    for text in (
+        "CPU ms/image",
+        "forebay",
+        "plain workers",
+        "images/s",
+        "waiting for data",
+        "accuracy",
+        "time",
+    ):
         assert text in done.stdout
     [grid] = tmp_path.rglob("augmented-samples.png")
     assert str(grid) in done.stdout
@@ -96,14 +104,19 @@ def test_a_folder_that_cannot_be_trained_on_is_refused(
     assert "Traceback" not in result.stderr
 
 
-def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
+def test_all_pictures_that_cannot_be_decoded_are_listed_before_the_training(tmp_path: Path) -> None:
     for index in range(12):
         write_picture(tmp_path / "mine" / "ab"[index % 2] / f"{index:02}.jpg")
-    (tmp_path / "mine" / "a" / "02.jpg").write_bytes(b"no picture")
+    damaged = [tmp_path / "mine" / name for name in ("a/02.jpg", "b/05.jpg", "b/09.jpg")]
+    damaged[0].write_bytes(b"no picture")
+    damaged[1].write_bytes(damaged[1].read_bytes()[:-900])
+    damaged[2].write_bytes(b"")
     done = forebay("demo", "--data", tmp_path / "mine", "--workers", 0, cache=tmp_path / "cache")
     assert done.returncode == 1
-    assert "02.jpg" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "3 of the 12 pictures cannot be decoded" in done.stderr
+    shown = [line.split(":")[0].strip() for line in done.stderr.splitlines()[1:]]
+    assert shown == list(map(str, damaged))
+    assert "epochs" not in done.stdout  # nothing was trained
 
 
 def test_a_picture_depends_on_the_seed_alone_and_is_like_a_photograph() -> None:

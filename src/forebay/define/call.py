@@ -167,14 +167,25 @@ Guard = tuple[DataNode, bool]
 _guards: ContextVar[tuple[Guard, ...]] = ContextVar("guards", default=())
 
 
+def guards() -> tuple[Guard, ...]:
+    """Under which conditions nodes that are written now will run."""
+    return _guards.get()
+
+
+def set_guards(under: tuple[Guard, ...]) -> None:
+    """Have nodes that are written from now on run for samples whose predicates are as said."""
+    _guards.set(under)
+
+
 @contextmanager
-def guarded(predicate: DataNode, value: bool) -> Iterator[None]:
-    """Nodes written meanwhile run for the samples for which the predicate has this value."""
-    token = _guards.set((*_guards.get(), (predicate, value)))
+def guarded(*more: Guard) -> Iterator[None]:
+    """Nodes written meanwhile run for the samples whose predicates have these values too."""
+    before = _guards.get()
+    _guards.set((*before, *more))
     try:
         yield
     finally:
-        _guards.reset(token)
+        _guards.set(before)
 
 
 def _device(operator: Operator, inputs: Sequence[DataNode], device: str | None) -> str:

@@ -8,11 +8,11 @@ of its branch. With a condition that is no node everything is as in Python.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, NoReturn
 
-from forebay.define.call import as_node, guarded, write_node
+from forebay.define.call import as_node, guarded, guards, set_guards, write_node
 from forebay.define.node import DataNode
 from forebay.define.origin import Origin, caller
 from forebay.errors import ArgumentError, NodeUseError
@@ -35,15 +35,22 @@ class If:
         self._chosen: Any = _predicate(condition) if self.on_node else bool(condition)
         self._names = names
         self._noted: list[list[Any]] = []
+        self._outside = guards()
         self._origin = caller()
 
     def takes(self, branch: bool) -> bool:
         """Whether the branch is to be written."""
         return self.on_node or self._chosen is branch
 
-    def branch(self, branch: bool) -> Any:
-        """The context in which it is written."""
-        return guarded(self._chosen, branch) if self.on_node else nullcontext()
+    def enter(self, branch: bool) -> None:
+        """The nodes of a branch follow."""
+        self._outside = guards()
+        if self.on_node:
+            set_guards((*self._outside, (self._chosen, branch)))
+
+    def leave(self) -> None:
+        """The branch is written."""
+        set_guards(self._outside)
 
     def note(self, *values: Value) -> None:
         """Note the variables: before the branches, and at the end of each."""
@@ -71,6 +78,15 @@ class If:
                 f"{self._origin}: some samples would take it and others not"
             )
 
+    def storing(self, target: str) -> None:
+        """Refuse an assignment that cannot be undone for the other branch."""
+        if self.on_node:
+            raise NodeUseError(
+                f"an assignment to `{target}` in the `if` on a node at {self._origin} cannot be "
+                f"followed: some samples would see it and others not. Assign to a variable, or to "
+                f"an item whose key does not change in the branch"
+            )
+
 
 def choose(condition: Any, then: Value, otherwise: Value) -> Any:
     """``then if condition else otherwise``."""
@@ -89,6 +105,30 @@ def either(first: Value, *others: Value) -> Any:
     return _logical(first, others, goes_on=False)
 
 
+def compare(left: Any, name: str, right: Value, *rest: Any) -> Any:
+    """``left < right() < …``: the names of comparisons and their operands follow each other."""
+    value = right()
+    first = _COMPARISONS[name](left, value)
+    if not rest:
+        return first
+    return both(lambda: first, lambda: compare(value, *rest))
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": lambda item, container: item in container,
+    "NotIn": lambda item, container: item not in container,
+}
+"""By the names of the classes in Python's `ast`."""
+
+
 def negated(operand: Any) -> Any:
     """``not operand``."""
     return _predicate(operand, negate=True) if isinstance(operand, DataNode) else not operand
@@ -99,7 +139,7 @@ def _logical(first: Value, others: Sequence[Value], *, goes_on: bool) -> Any:
     for other in others:
         if isinstance(result, DataNode):
             known = _predicate(result, only_bool=True)
-            with guarded(known, goes_on):
+            with guarded((known, goes_on)):
                 rest = _predicate(as_node(other()), only_bool=True)
             pair = (rest, known) if goes_on else (known, rest)
             result = write_node("merge", (known, *pair), {})
@@ -113,7 +153,7 @@ def _logical(first: Value, others: Sequence[Value], *, goes_on: bool) -> Any:
 def _either(chosen: DataNode, then: Value, otherwise: Value, name: str) -> Any:
     values = []
     for value, branch in ((then, True), (otherwise, False)):
-        with guarded(chosen, branch):
+        with guarded((chosen, branch)):
             values.append(value())
     return _merge(chosen, values[0], values[1], name, caller())
 
@@ -142,7 +182,7 @@ def _merge(chosen: DataNode, then: Any, otherwise: Any, name: str, origin: Origi
         try:
             nodes = []
             for value, branch in ((then, True), (otherwise, False)):
-                with guarded(chosen, branch):
+                with guarded((chosen, branch)):
                     nodes.append(as_node(value))
             return write_node("merge", (chosen, *nodes), {})
         except ArgumentError:
@@ -193,4 +233,6 @@ class Missing:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
     __pow__ = __rpow__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pos__ = __invert__ = __abs__ = _refuse

@@ -11,11 +11,13 @@ the function gets
 
     c = conditional.If(test, ['y']); c.note(lambda: y)
     if c.takes(True):
-        with c.branch(True): y = a; c.note(lambda: y)
+        c.enter(True); y = a; c.note(lambda: y); c.leave()
+    if c.on_node: y = c.value(0)              # as before the `if`
     if c.takes(False):
-        if c.on_node: y = c.value(0)          # as before the `if`
-        with c.branch(False): y = b; c.note(lambda: y)
+        c.enter(False); y = b; c.note(lambda: y); c.leave()
     if c.on_node: y = c.value(0)              # merged
+
+and wherever an exception may be caught, the guards that were left are set again.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, TypeVar, cast
 
-from forebay.define import conditional
+from forebay.define import conditional, syntax
+from forebay.define.call import guards, set_guards
 
 _NAME = "__forebay__"
 _RESULT = "__forebay_result__"
@@ -48,13 +52,16 @@ def converted(function: Any) -> Any:
     """The function with conditionals, if it is one of the user's own; else what was given."""
     if isinstance(function, MethodType):
         return MethodType(converted(function.__func__), function.__self__)
+    called = getattr(type(function), "__call__", None)  # noqa: B004 - it is the function that counts
+    if isinstance(called, FunctionType) and not isinstance(function, type):
+        return function if (made := converted(called)) is called else MethodType(made, function)
     if isinstance(function, functools.partial):
         return functools.partial(converted(function.func), *function.args, **function.keywords)
     if not isinstance(function, FunctionType) or not _is_users(function):
         return function
     try:
         return convert(function)
-    except OSError:  # no source: it may have no `if` on a node
+    except (OSError, SyntaxError):  # it may have no `if` on a node
         return function
 
 
@@ -70,7 +77,12 @@ def _is_users(function: FunctionType) -> bool:
 
 
 def convert(function: FunctionType) -> FunctionType:
-    """The function with conditionals. Raises OSError if its source cannot be found."""
+    """The function with conditionals.
+
+    Raises:
+        OSError: its source cannot be found.
+        SyntaxError: it has too many branches that may or may not return.
+    """
     code = _converted_code(function.__code__)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_NAME] = _cell(_RUNTIME)
@@ -117,6 +129,14 @@ def _futures(code: CodeType) -> int:
     return sum(flag & code.co_flags for flag in flags)
 
 
+@dataclass(frozen=True)
+class _Open:
+    """An `if` around what is visited: the variable that it has, and the names assigned in it."""
+
+    name: str
+    assigned: frozenset[str]
+
+
 class _Rewriter(ast.NodeTransformer):
     """Rewrites one function, and those within it.
 
@@ -126,21 +146,29 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, owner: str | None) -> None:
         self._owner = owner
-        self._open: list[str] = []  # the variables of the `if`s around what is visited
+        self._self: str | None = None  # the function's first parameter
+        self._open: list[_Open] = []
         self._outside = 0  # so many of them are outside the innermost loop
         self._count = 0
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        state, self._open, self._outside = (self._open, self._outside), [], 0
-        node.body = _to_the_end(node.body, ast.Return)
-        results = _last_jumps(node.body, ast.Return)
+        state = self._open, self._outside, self._self
+        parameters = [*node.args.posonlyargs, *node.args.args]
+        self._open, self._outside = [], 0
+        self._self = parameters[0].arg if parameters else None
+        node.body = syntax.Tails(ast.Return).move(node.body)
+        results = syntax.last_jumps(node.body, ast.Return)
         if results:
-            begin = _assign(ast.Name(_RESULT), ast.Constant(None), node)
-            end = _at(node.body[-1], ast.Return(ast.Name(_RESULT, ast.Load())))
-            node.body = [begin, *_replaced(node.body, results, _as_result), end]
+            begin = syntax.assign(ast.Name(_RESULT), ast.Constant(None), node)
+            end = syntax.at(node.body[-1], ast.Return(ast.Name(_RESULT, ast.Load())))
+            node.body = [begin, *syntax.replaced(node.body, results, _as_result), end]
         node.body = self._statements(node.body)
-        self._open, self._outside = state
+        self._open, self._outside, self._self = state
         return node
+
+    def _variable(self, kind: str) -> str:
+        self._count += 1
+        return f"__forebay_{kind}_{self._count}__"
 
     def _statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         result: list[ast.stmt] = []
@@ -160,43 +188,48 @@ class _Rewriter(ast.NodeTransformer):
     # ── statements ───────────────────────────────────────────────────────────────────────────────
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        self._count += 1
-        name = f"__forebay_if_{self._count}__"
-        targets = list(_assigned([*node.body, *node.orelse]).values())
-        texts = ast.List([ast.Constant(ast.unparse(target)) for target in targets], ast.Load())
-        note = [_lambda(_changed(target, ast.Load())) for target in targets]
+        name = self._variable("if")
+        found = syntax.assigned([*node.body, *node.orelse])
+        targets = list(found.values())
+        texts = ast.List([ast.Constant(text) for text in found], ast.Load())
+        note = [syntax.thunk(syntax.changed(target, ast.Load())) for target in targets]
         made: list[ast.stmt] = [
-            _assign(ast.Name(name), _call(_NAME, "If", self.visit(node.test), texts), node.test),
-            _at(node.test, ast.Expr(_call(name, "note", *note))),
+            syntax.assign(
+                ast.Name(name), syntax.call(_NAME, "If", self.visit(node.test), texts), node.test
+            ),
+            syntax.at(node.test, ast.Expr(syntax.call(name, "note", *note))),
         ]
-        self._open.append(name)
+        self._open.append(_Open(name, frozenset(t.id for t in targets if isinstance(t, ast.Name))))
         for branch, body in ((True, node.body), (False, node.orelse)):
+            chosen = ast.Constant(branch)
             written = self._statements(body)
             last = written[-1] if written else node.test
-            noted = _at(last, ast.Expr(_call(name, "note", *copy.deepcopy(note))))
-            context = ast.withitem(_call(name, "branch", ast.Constant(branch)))
-            taken = _at(node.test, ast.With([context], [*written, noted]))
-            takes = _call(name, "takes", ast.Constant(branch))
-            made.append(_at(node.test, ast.If(takes, [taken], [])))
+            steps = [
+                syntax.at(node.test, ast.Expr(syntax.call(name, "enter", chosen))),
+                *written,
+                syntax.at(last, ast.Expr(syntax.call(name, "note", *copy.deepcopy(note)))),
+                syntax.at(last, ast.Expr(syntax.call(name, "leave"))),
+            ]
+            made.append(syntax.at(node.test, ast.If(syntax.call(name, "takes", chosen), steps, [])))
             if targets:
                 values: list[ast.stmt] = [
-                    _assign(
-                        _changed(target, ast.Store()),
-                        _call(name, "value", ast.Constant(number)),
+                    syntax.assign(
+                        syntax.changed(target, ast.Store()),
+                        syntax.call(name, "value", ast.Constant(number)),
                         node.test,
                     )
                     for number, target in enumerate(targets)
                 ]
                 on_node = ast.Attribute(ast.Name(name, ast.Load()), "on_node", ast.Load())
-                made.append(_at(node.test, ast.If(on_node, values, [])))
+                made.append(syntax.at(node.test, ast.If(on_node, values, [])))
         self._open.pop()
         return made
 
     def _visit_loop(self, node: ast.For | ast.While) -> ast.AST:
         outside, self._outside = self._outside, len(self._open)
-        node.body = _to_the_end(node.body, ast.Continue)
-        skips = _last_jumps(node.body, ast.Continue)
-        node.body = self._statements(_replaced(node.body, skips, _as_pass))
+        node.body = syntax.Tails(ast.Continue).move(node.body)
+        skips = syntax.last_jumps(node.body, ast.Continue)
+        node.body = self._statements(syntax.replaced(node.body, skips, syntax.as_pass))
         self._outside = outside
         node.orelse = self._statements(node.orelse)
         for field in ("test", "iter"):
@@ -206,12 +239,53 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_For = visit_While = _visit_loop  # noqa: N815
 
+    def _visit_catching(self, node: ast.Try | ast.With) -> list[ast.stmt]:
+        """Where an exception may be caught, it may have left branches."""
+        self.generic_visit(node)
+        name = self._variable("guards")
+        before = syntax.assign(ast.Name(name), syntax.call(_NAME, "guards"), node)
+
+        def again(at: ast.AST) -> ast.stmt:
+            guards = ast.Name(name, ast.Load())
+            return syntax.at(at, ast.Expr(syntax.call(_NAME, "set_guards", guards)))
+
+        if isinstance(node, ast.With):
+            return [before, node, again(node)]
+        for handler in node.handlers:
+            handler.body.insert(0, again(handler.body[0]))
+        if node.finalbody:
+            node.finalbody.insert(0, again(node.finalbody[0]))
+        return [before, node]
+
+    visit_Try = visit_With = _visit_catching  # noqa: N815
+
+    def _visit_store(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.stmt]:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        checks = []
+        for target in [node for given in targets for node in ast.walk(given)]:
+            stored = isinstance(getattr(target, "ctx", None), ast.Store)
+            if not stored or not isinstance(target, ast.Subscript | ast.Attribute):
+                continue
+            root = syntax.root(target)
+            checks += [
+                syntax.at(
+                    node,
+                    ast.Expr(syntax.call(o.name, "storing", ast.Constant(ast.unparse(target)))),
+                )
+                for o in self._open
+                if not syntax.is_place(target, o.assigned) and root not in o.assigned
+            ]
+        self.generic_visit(node)
+        return [*checks, node]
+
+    visit_Assign = visit_AugAssign = visit_AnnAssign = _visit_store  # noqa: N815
+
     def _visit_jump(self, node: ast.stmt) -> list[ast.stmt]:
         inner = self._open if isinstance(node, ast.Return) else self._open[self._outside :]
         word = type(node).__name__.lower()
-        checks = [ast.Expr(_call(name, "leaving", ast.Constant(word))) for name in inner]
+        checks = [ast.Expr(syntax.call(o.name, "leaving", ast.Constant(word))) for o in inner]
         self.generic_visit(node)
-        return [*(_at(node, check) for check in checks), node]
+        return [*(syntax.at(node, check) for check in checks), node]
 
     visit_Return = visit_Break = visit_Continue = _visit_jump  # noqa: N815
 
@@ -219,42 +293,47 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
-        if _binds(node):
+        if syntax.binds(node):
             return node
         name = "both" if isinstance(node.op, ast.And) else "either"
-        return _at(node, _call(_NAME, name, *map(_lambda, node.values)))
+        return syntax.at(node, syntax.call(_NAME, name, *map(syntax.thunk, node.values)))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
-        if _binds(node):
+        if syntax.binds(node):
             return node
-        return _at(
-            node, _call(_NAME, "choose", node.test, _lambda(node.body), _lambda(node.orelse))
+        return syntax.at(
+            node,
+            syntax.call(
+                _NAME, "choose", node.test, syntax.thunk(node.body), syntax.thunk(node.orelse)
+            ),
         )
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
-        return _at(node, _call(_NAME, "negated", node.operand))
+        return syntax.at(node, syntax.call(_NAME, "negated", node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """``a < b < c`` is ``a < b and b < c``, where `b` can be evaluated twice."""
+        """``a < b < c`` is ``a < b and b < c``."""
         self.generic_visit(node)
-        simple = (ast.Name, ast.Constant, ast.Attribute)
-        if len(node.ops) == 1 or not all(isinstance(c, simple) for c in node.comparators[:-1]):
+        if len(node.ops) == 1 or syntax.binds(node):
             return node
-        operands = [node.left, *node.comparators]
-        pairs = [
-            _lambda(ast.Compare(copy.deepcopy(operands[i]), [op], [operands[i + 1]]))
-            for i, op in enumerate(node.ops)
+        pairs = zip(node.ops, node.comparators, strict=True)
+        rest = [
+            part for op, b in pairs for part in (ast.Constant(type(op).__name__), syntax.thunk(b))
         ]
-        return _at(node, _call(_NAME, "both", *pairs))
+        return syntax.at(node, syntax.call(_NAME, "compare", node.left, *rest))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id in _IN_PLACE):
-            node.func = _at(node.func, _call(_NAME, "converted", node.func))
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        if name == "super" and not node.args and self._self is not None:
+            # Within a lambda Python would not find them.
+            node.args = [ast.Name("__class__", ast.Load()), ast.Name(self._self, ast.Load())]
+        if name not in _IN_PLACE:
+            node.func = syntax.at(node.func, syntax.call(_NAME, "converted", node.func))
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -267,117 +346,9 @@ class _Rewriter(ast.NodeTransformer):
 _IN_PLACE = ("super", "locals", "globals", "vars", "dir", "eval", "exec")
 """They look at the function that calls them."""
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _assigned(statements: Sequence[ast.AST]) -> dict[str, ast.expr]:
-    """What they assign, by its text: names, attributes of names, items with a constant key."""
-    found: dict[str, ast.expr] = {}
-    waiting = list(reversed(statements))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = ast.Name(node.name)
-        if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
-            continue
-        if isinstance(getattr(node, "ctx", None), ast.Store) and _is_place(node):
-            found[ast.unparse(node)] = cast(ast.expr, node)
-        waiting += reversed(list(ast.iter_child_nodes(node)))
-    return found
-
-
-def _is_place(node: ast.AST) -> bool:
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Constant) and _is_place(node.value)
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_place(node.value))
-
-
-def _to_the_end(body: list[ast.stmt], jump: type[ast.stmt]) -> list[ast.stmt]:
-    """The same with what follows an `if` that may jump moved into its branches.
-
-    So that `if a: return b` and `return c` become the two branches of one `if`.
-    """
-    for number, statement in enumerate(body):
-        if isinstance(statement, jump):
-            return body[: number + 1]
-        if isinstance(statement, ast.If) and _jumps(statement, jump):
-            rest = body[number + 1 :]
-            statement.body = _to_the_end([*statement.body, *copy.deepcopy(rest)], jump)
-            statement.orelse = _to_the_end([*statement.orelse, *rest], jump)
-            return body[: number + 1]
-    return body
-
-
-def _jumps(node: ast.stmt, jump: type[ast.stmt]) -> bool:
-    """Whether a branch of an `if`, or of one in it, has such a statement."""
-    if isinstance(node, jump):
-        return True
-    return isinstance(node, ast.If) and any(_jumps(s, jump) for s in [*node.body, *node.orelse])
-
-
-def _last_jumps(body: Sequence[ast.stmt], jump: type[ast.stmt], depth: int = 0) -> set[ast.stmt]:
-    """The jumps that end a branch of the `if` at the end."""
-    if not body:
-        return set()
-    last = body[-1]
-    if isinstance(last, ast.If):
-        branches = (last.body, last.orelse)
-        return set().union(*(_last_jumps(branch, jump, depth + 1) for branch in branches))
-    return {last} if depth and isinstance(last, jump) else set()
-
-
-def _replaced(
-    body: Sequence[ast.stmt], which: set[ast.stmt], by: Callable[[Any], ast.stmt]
-) -> list[ast.stmt]:
-    made = []
-    for statement in body:
-        if isinstance(statement, ast.If):
-            statement.body = _replaced(statement.body, which, by)
-            statement.orelse = _replaced(statement.orelse, which, by)
-        made.append(by(statement) if statement in which else statement)
-    return made
-
 
 def _as_result(node: ast.Return) -> ast.stmt:
-    return _assign(ast.Name(_RESULT), node.value or ast.Constant(None), node)
-
-
-def _as_pass(node: ast.Continue) -> ast.stmt:
-    return _at(node, ast.Pass())
-
-
-def _binds(node: ast.AST) -> bool:
-    """Whether it does what a lambda around it would change."""
-    kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-    return any(isinstance(n, kinds) for n in ast.walk(node))
-
-
-N = TypeVar("N", bound=ast.AST)
-
-
-def _at(where: ast.AST, made: N) -> N:
-    return ast.copy_location(made, where)
-
-
-def _changed(target: ast.expr, context: ast.expr_context) -> ast.expr:
-    made = copy.deepcopy(target)
-    made.ctx = context  # type: ignore[attr-defined]  # targets have one
-    return made
-
-
-def _assign(target: ast.expr, value: ast.expr, where: ast.AST) -> ast.stmt:
-    return _at(where, ast.Assign([_changed(target, ast.Store())], value))
-
-
-def _lambda(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
-
-
-def _call(holder: str, method: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(
-        ast.Attribute(ast.Name(holder, ast.Load()), method, ast.Load()), list(arguments), []
-    )
+    return syntax.assign(ast.Name(_RESULT), node.value or ast.Constant(None), node)
 
 
 _RUNTIME = SimpleNamespace(
@@ -386,6 +357,9 @@ _RUNTIME = SimpleNamespace(
     either=conditional.either,
     negated=conditional.negated,
     choose=conditional.choose,
+    compare=conditional.compare,
+    guards=guards,
+    set_guards=set_guards,
     converted=converted,
 )
 """What rewritten code finds under its own name."""

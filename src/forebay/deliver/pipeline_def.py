@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-from forebay.define.call import default_device
+from forebay.define.call import default_device, guarded
 from forebay.define.options import not_in_this_version
 from forebay.define.rewrite import convert
 from forebay.deliver.pipeline import Pipeline
@@ -78,7 +78,7 @@ def pipeline_def(
                 for_function[name] = value
         pipeline = Pipeline(**for_pipeline)
         written = _converted(fn) if conditionals else fn
-        with pipeline, default_device(device):
+        with pipeline, default_device(device), guarded():
             outputs = written(*args, **for_function)
         if outputs is None:
             raise GraphError(
@@ -109,7 +109,7 @@ def _refuse_unknown(fn: Callable[..., Any], given: Any, own: Any) -> None:
 def _converted(fn: Any) -> Callable[..., Any]:
     try:
         return convert(fn)
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, SyntaxError) as error:
         raise ArgumentError(
             f"enable_conditionals needs a function whose source is at hand, but {fn!r}: {error}"
         ) from error

@@ -6,6 +6,7 @@ plain way is the usual one: Pillow and torchvision's transforms in DataLoader wo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class Pictures:
         return Subset(torchvision.datasets.ImageFolder(self.folder, **arguments), indices)
 
     def paths(self) -> list[str]:
+        """Of all pictures that are used."""
         folder = torchvision.datasets.ImageFolder(self.folder)
         return [folder.samples[index][0] for index in sorted(self.training + self.held_out)]
 
@@ -132,6 +134,30 @@ def _pipeline(graph: Any, options: Options) -> Any:
     return graph(
         batch_size=options.batch_size, num_threads=max(1, options.workers), seed=options.seed
     )
+
+
+@pipeline_def
+def sizes() -> Any:
+    """Paths → height, width and channels of the whole picture."""
+    files = fn.io.file.read(fn.external_source(name="paths", no_copy=True))
+    return fn.decoders.image(files).shape()
+
+
+def refuse_damaged(pictures: Pictures, options: Options) -> None:
+    """Read and decode every picture. Raises BadPictures with all those that cannot be."""
+    every = sorted(pictures.training + pictures.held_out)
+    with proxy.Server(_pipeline(sizes, options), on_error="skip") as server:
+        dataset = pictures.dataset(every, loader=str, transform=server.proxy)
+        with warnings.catch_warnings():  # that there are some: they are listed below
+            warnings.simplefilter("ignore", UserWarning)
+            for _ in proxy.DataLoader(server, dataset, batch_size=options.batch_size):
+                pass
+        damaged = [f"\n  {bad.path or bad.index}: {bad.cause}" for bad in server.errors]
+    if damaged:
+        raise BadPictures(
+            f"{len(damaged)} of the {len(every)} pictures cannot be decoded; take them away or "
+            f"repair them:{''.join(damaged)}"
+        )
 
 
 @contextmanager

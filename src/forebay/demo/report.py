@@ -46,9 +46,9 @@ def table(outcomes: Mapping[str, Outcome]) -> Table:
     for name in outcomes:
         shown.add_column(name, justify="right")
     rows: dict[str, Any] = {
+        "CPU ms/image": lambda o: "–" if (c := o.cpu_per_picture) is None else f"{c * 1000:.2f}",
         "images/s": lambda o: f"{o.progress.speed:.0f}",
         "waiting for data": lambda o: f"{o.progress.wait_share:.0%}",
-        "CPU seconds": lambda o: "–" if o.cpu_seconds is None else f"{o.cpu_seconds:.1f}",
         "accuracy": lambda o: f"{o.accuracy:.0%}",
         "time": lambda o: f"{o.progress.seconds:.1f} s",
     }

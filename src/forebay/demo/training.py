@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -63,6 +63,11 @@ class Outcome:
     cpu_seconds: float | None
     accuracy: float
 
+    @property
+    def cpu_per_picture(self) -> float | None:
+        """CPU seconds a picture, which depend less on what else the machine does than time does."""
+        return None if self.cpu_seconds is None else self.cpu_seconds / self.progress.pictures
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -78,55 +83,85 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def train(
-    loader_of: AbstractContextManager[Any],
-    epochs: int,
-    classes: int,
-    seed: int,
-    held_out: Iterable[Any],
-    show: Callable[[Progress], object],
-) -> Outcome:
-    """Train a fresh network.
+class Training:
+    """A fresh network, and its training, an epoch at a time. While entered it has its loader.
+
+    What is done between its epochs is not counted: several trainings can take turns.
 
     Args:
         loader_of: gives the loader when entered. Its start and end are part of the time.
-        epochs: how often to go through the loader.
         classes: how many.
         seed: of the network's first weights.
-        held_out: batches to measure the accuracy on, outside the time.
         show: called after each batch.
     """
-    torch.manual_seed(seed)
-    model = network(classes)
-    step = _step(model)
-    begin, cpu = perf_counter(), _cpu_seconds()
-    progress = Progress()
-    with loader_of as loader:
-        for _ in range(epochs):
-            batches = iter(loader)
+
+    def __init__(
+        self,
+        loader_of: AbstractContextManager[Any],
+        classes: int,
+        seed: int,
+        show: Callable[[Progress], object],
+    ) -> None:
+        torch.manual_seed(seed)
+        self._model = network(classes)
+        self._step = _step(self._model)
+        self._loader_of = loader_of
+        self._loader: Any = None
+        self._show = show
+        self._progress = Progress()
+        self._cpu: float | None = 0.0
+
+    def __enter__(self) -> Self:
+        with self._counted():
+            self._loader = self._loader_of.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with self._counted():
+            self._loader = None  # its workers end with it
+            self._loader_of.__exit__(*error)
+
+    def epoch(self) -> None:
+        """Go through the loader once."""
+        with self._counted() as seconds:
+            batches = iter(self._loader)
             while True:
-                asked = perf_counter()
+                asked = seconds()
                 batch = next(batches, None)
-                got = perf_counter()
-                progress = replace(
-                    progress, waiting=progress.waiting + got - asked, seconds=got - begin
+                got = seconds()
+                progress = self._progress
+                self._progress = replace(
+                    progress, waiting=progress.waiting + got - asked, seconds=got
                 )
                 if batch is None:
                     break
-                progress = _after(progress, step(*batch), len(batch[1]), begin)
-                show(progress)
-        del loader, batches
-    progress = replace(progress, seconds=perf_counter() - begin)
-    spent = None if cpu is None else (_cpu_seconds() or 0.0) - cpu
-    return Outcome(progress, spent, _accuracy(model, held_out))
+                loss = self._step(*batch)
+                self._progress = _after(self._progress, loss, len(batch[1]), seconds())
+                self._show(self._progress)
+
+    @contextmanager
+    def _counted(self) -> Iterator[Callable[[], float]]:
+        """Add what is done to the time and the CPU seconds. Gives the training's clock."""
+        cpu, begin = _cpu_seconds(), perf_counter() - self._progress.seconds
+        try:
+            yield lambda: perf_counter() - begin
+        finally:
+            self._progress = replace(self._progress, seconds=perf_counter() - begin)
+            now = _cpu_seconds()
+            spent = None if cpu is None or now is None else now - cpu
+            self._cpu = None if self._cpu is None or spent is None else self._cpu + spent
+
+    def outcome(self, held_out: Iterable[Any]) -> Outcome:
+        """What it took. The accuracy is measured on these batches, outside the time."""
+        return Outcome(self._progress, self._cpu, _accuracy(self._model, held_out))
 
 
-def _after(progress: Progress, loss: float, pictures: int, begin: float) -> Progress:
+def _after(progress: Progress, loss: float, pictures: int, seconds: float) -> Progress:
     late = 0.9 * progress.loss + 0.1 * loss if progress.pictures else loss
     return replace(
         progress,
         pictures=progress.pictures + pictures,
-        seconds=perf_counter() - begin,
+        seconds=seconds,
         loss=late,
     )
 

@@ -63,8 +63,8 @@ def axis_taps(span: Span, extent: int, kind: DALIInterpType, antialias: bool) ->
         weights = np.ones(indices.shape)
     else:
         widening = max(1.0, abs(scale)) if antialias else 1.0
-        steps = (span.size, span.start + scale / 2 - 0.5, scale)
-        indices, weights = filter_taps(kind, steps, widening)
+        samples = span.size, span.start + scale / 2 - 0.5, scale
+        indices, weights = filter_taps(kind, samples, widening)
     return Taps(np.clip(indices, 0, extent - 1), weights.astype(np.float32))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import default_collate
 
 from forebay import fn, pipeline_def
 from forebay.errors import RequestRefused
@@ -211,3 +212,53 @@ def test_data_that_nobody_can_change_is_not_copied():
         kept = [server.proxy(view).call.inputs[0].array for view in views]
         assert all(np.shares_memory(array, np.frombuffer(text, np.uint8)) for array in kept)
         assert not np.shares_memory(server.proxy(locked).call.inputs[0].array, written)
+
+
+# ── pictures of Pillow's ─────────────────────────────────────────────────────────────────────────
+
+MODES = ["1", "L", "P", "I", "F", "I;16", "LA", "RGB", "RGBA", "CMYK", "YCbCr"]
+
+
+def picture(mode):
+    colours = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3) * 14
+    made = Image.fromarray(colours)
+    return made.convert("I").convert(mode) if mode == "I;16" else made.convert(mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pictures_of_every_mode_have_channels(mode):
+    given = picture(mode)
+    expected = np.asarray(given)
+    assert expected.shape[:2] == (2, 3)
+    got = through(given)
+    np.testing.assert_array_equal(got.numpy(), expected.reshape(2, 3, -1), strict=True)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGB", "RGBA"])
+def test_operators_on_images_take_pictures(mode):
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        return fn.flip(fn.external_source(name="picture"))
+
+    given = picture(mode)
+    with Server(pipe()) as server:
+        got = server.produce_data(default_collate([server.proxy(given), server.proxy(given)]))
+    expected = np.asarray(given).reshape(2, 3, -1)[:, ::-1]
+    assert np.array_equal(got.numpy(), np.stack([expected, expected]))
+
+
+@pytest.mark.parametrize("form", [{"ndim": 2}, {"layout": "HW"}])
+def test_pictures_have_two_axes_where_these_are_wanted(form):
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        return fn.external_source(name="picture", **form)
+
+    with Server(pipe()) as server:
+        got = server.produce_data(server.proxy(picture("L")))
+        assert np.array_equal(got.numpy(), np.asarray(picture("L")))
+        with pytest.raises(ValueError, match=r"2 axes.* are wanted, but got the shape \(2, 3, 3\)"):
+            server.proxy(picture("RGB"))
+
+
+def test_a_grey_array_is_not_given_an_axis():
+    assert through(np.asarray(picture("L"))).shape == (2, 3)

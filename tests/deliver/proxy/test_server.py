@@ -21,13 +21,25 @@ from forebay.errors import (
     GraphError,
     OperatorError,
     ProxyError,
+    RequestRefused,
     ServerStopped,
     SourceError,
 )
 from forebay.torch import proxy
 from forebay.torch.proxy import DALIServer, Padded, Server
 from garbage import collect
-from proxies import BOUND, Numbers, check_all, drawn, in_thread, row, sum_and_difference, twice
+from proxies import (
+    BOUND,
+    Numbers,
+    check,
+    check_all,
+    drawn,
+    failure,
+    in_thread,
+    row,
+    sum_and_difference,
+    twice,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -233,6 +245,35 @@ def test_a_stop_while_workers_send_ends_at_once_and_the_next_epoch_is_whole():
     loader = proxy.DataLoader(server, Numbers(server.proxy), batch_size=4, num_workers=2)
     assert check_all(loader) == list(range(23))
     server.stop_thread()
+
+
+def stop_in_the_loop(server, loader, again):
+    """Stop when the first batch was taken, and all three that torch asked for have been sent."""
+    desk = server._desk
+    for number, batch in enumerate(loader):
+        check(server.produce_data(batch))
+        if number == 0:
+            with desk._changed:  # which announces each part that comes
+                assert desk._changed.wait_for(
+                    lambda: sum(peer.arrived for peer in desk._peers.values()) == 3, BOUND
+                )
+            server.stop_thread()
+            if again:
+                server.start_thread()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("again", [True, False])
+def test_batches_from_before_a_stop_in_the_loop_are_refused_as_such(ours, again):
+    with Server(twice()) as server:
+        dataset = Numbers(server.proxy)
+        options = {"batch_size": 4, "num_workers": 2, "prefetch_factor": 1, "timeout": BOUND}
+        loader = (
+            proxy.DataLoader(server, dataset, **options) if ours else DataLoader(dataset, **options)
+        )
+        error = failure(lambda: stop_in_the_loop(server, loader, again))
+        assert isinstance(error, RequestRefused)
+        assert "from before the server was stopped" in str(error)
 
 
 def test_persistent_workers_find_a_server_that_was_restarted():

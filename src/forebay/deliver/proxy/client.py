@@ -16,7 +16,7 @@ from typing import Any
 import torch.utils.data
 
 from forebay.batch import Sample
-from forebay.define.external_source import Form
+from forebay.define.form import Form
 from forebay.deliver.proxy import protocol
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.reference import Call, Part, SampleRef, Ticket
@@ -275,8 +275,9 @@ class Proxy:
     It can be pickled, and used in any process and thread. Its parameters are the names of the
     pipeline's external sources, positional or by keyword, in the order of their definition.
 
-    Inputs are arrays, tensors, numbers, lists of numbers, bytes (taken as uint8), or paths and
-    strings (their UTF-8 bytes as uint8, as `fn.io.file.read` takes them). They are copied, unless
+    Inputs are arrays, tensors, numbers, lists of numbers, pictures of Pillow's (height x width x
+    channels), bytes (taken as uint8), or paths and strings (their UTF-8 bytes as uint8, as
+    `fn.io.file.read` takes them). They are copied, unless
     the external source says `no_copy` or they lie in `bytes`, which nobody can change.
 
     Returns:

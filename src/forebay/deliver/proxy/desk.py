@@ -3,7 +3,7 @@
 A part is taken in by `accept`. Its entry lives until a reference to each of its rows has come, and
 as long as there is one in this process. What no reference in this process holds is dropped when the
 connection that brought it ends, because a DataLoader ends a worker only when it has no use for the
-worker's results.
+worker's results, and when its worker has come to a later epoch.
 
 A worker sends a part before its reference, so the part of every reference arrives, or the end of
 its connection does: then the part gets an entry that says so. A reference may overtake its part,
@@ -30,6 +30,7 @@ from forebay.batch import Batch, Sample
 from forebay.deliver.pipeline import Pipeline
 from forebay.deliver.proxy import protocol, reference
 from forebay.deliver.proxy.entry import STOPPED, Entry, Lost
+from forebay.deliver.proxy.peer import Peer, dropped, from_before
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.recorded import homes
 from forebay.deliver.proxy.reference import Part, Ticket
@@ -43,24 +44,6 @@ from forebay.execute.scope import Scope
 
 _REMEMBERED = 1024
 """So many connections that have ended are known by name."""
-
-
-class _Peer:
-    """A worker's connection.
-
-    Attributes:
-        entries: by number: what came through it and has rows of which no reference has come.
-        arrived: how many parts came.
-        lost: once it has ended: the entry of everything that did not come.
-    """
-
-    def __init__(self, hello: Hello) -> None:
-        self.client = hello.client
-        self.pid = hello.pid
-        self.loader = hello.loader
-        self.entries: dict[int, Entry] = {}
-        self.arrived = 0
-        self.lost: Lost | None = None
 
 
 class Desk:
@@ -79,15 +62,15 @@ class Desk:
         self._executor: Executor | None = None
         self._door_error: str | None = None
         self._connections: set[Connection] = set()
-        self._peers: dict[str, _Peer] = {}
+        self._peers: dict[str, Peer] = {}
         self._parts: weakref.WeakValueDictionary[Ticket, Part] = weakref.WeakValueDictionary()
         self._local_numbers = itertools.count()
         self._epochs: dict[str, int] = {}
         self._begun = 0
         self._wanted = 0
         self._pid = os.getpid()
-        own = self._peers[""] = _Peer(Hello(self.key, "", self._pid, loader=False))
-        own.lost = _dropped()
+        own = self._peers[""] = Peer(Hello(self.key, "", self._pid, loader=False))
+        own.lost = dropped()
         _desks.add(self)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────
@@ -125,8 +108,8 @@ class Desk:
             executor, self._executor = self._executor, None
             connections = list(self._connections)
             for peer in list(self._peers.values()):
-                self._lose(peer, _from_before())
-                peer.entries.clear()
+                self._lose(peer, from_before())
+                peer.forget()
             self._changed.notify_all()
         if executor is not None:
             executor.close()
@@ -187,7 +170,7 @@ class Desk:
                 raise Closed
             return executor.submit(place, fed, partial(_source, indices))
 
-        entry = Entry(start, indices)
+        entry = Entry(start, number, indices)
         entry.trip = Trip(client, epoch, message.batch, *stamps)
         if not self._deterministic:
             entry.begin()
@@ -226,7 +209,7 @@ class Desk:
         try:
             hello = self._welcome(connection)
             if hello is not None:
-                self._serve_peer(_Peer(hello), connection, scope)
+                self._serve_peer(Peer(hello), connection, scope)
         finally:
             with self._changed:
                 self._connections.discard(connection)
@@ -241,12 +224,12 @@ class Desk:
                 return hello
         return None
 
-    def _serve_peer(self, peer: _Peer, connection: Connection, scope: Scope) -> None:
+    def _serve_peer(self, peer: Peer, connection: Connection, scope: Scope) -> None:
         with self._changed:
             self._forget_old_peers()
             self._peers[peer.client] = peer
             if self._scope is not scope:
-                self._lose(peer, _from_before())
+                self._lose(peer, from_before())
                 return
         lost = Lost(
             WorkerDied,
@@ -268,7 +251,7 @@ class Desk:
                 peer.entries.clear()
             self._changed.notify_all()
 
-    def _lose(self, peer: _Peer, lost: Lost) -> None:
+    def _lose(self, peer: Peer, lost: Lost) -> None:
         """Nothing more comes from a peer. Called with the lock held."""
         if peer.lost is None:
             peer.lost = lost
@@ -282,14 +265,14 @@ class Desk:
             del self._peers[name]
 
     def _receive_one(
-        self, peer: _Peer, connection: Connection, segments: dict[int, Segment]
+        self, peer: Peer, connection: Connection, segments: dict[int, Segment]
     ) -> None:
         # No local of the caller holds on to a part: it waits here with nothing in its hands.
         ready = perf_counter()
         data, fds = connection.receive()
         message = protocol.decode(data)
-        for dropped in message.dropped:
-            segments.pop(dropped, None)
+        for unused in message.dropped:
+            segments.pop(unused, None)
         if message.segment is None:
             assert message.data is not None
             buffer = np.frombuffer(message.data, np.uint8)
@@ -305,15 +288,13 @@ class Desk:
         ticket = Ticket(self.name, peer.client, message.number)
         entry = self.accept(message, protocol.read(message.columns, buffer), peer.client, ready)
         with self._changed:
-            peer.arrived = message.number + 1
             part = self._parts.get(ticket)
             if part is not None and part.entry is None:
                 part.entry = entry
             entry.missing.update(range(len(message.rows)))
             if part is not None:
                 entry.missing -= part.received
-            if entry.missing and peer.lost is None:
-                peer.entries[ticket.number] = entry
+            peer.take(ticket.number, entry)
             self._changed.notify_all()
 
     # ── giving out ───────────────────────────────────────────────────────────────────────────────
@@ -335,7 +316,7 @@ class Desk:
                         del peer.entries[ticket.number]
                 elif part.entry is None:
                     given = ticket.number < peer.arrived
-                    part.entry = _dropped() if given else peer.lost
+                    part.entry = dropped() if given else peer.lost
         return part
 
     def entry(self, part: Part, timeout: float | None = None) -> Entry:
@@ -366,18 +347,6 @@ class Desk:
 
 def _source(indices: Sequence[Any], row: int) -> str | None:
     return None if indices[row] is None else f"dataset index {indices[row]}"
-
-
-def _dropped() -> Lost:
-    return Lost(RequestRefused, "the data of this reference was dropped with the last other one")
-
-
-def _from_before() -> Lost:
-    return Lost(
-        RequestRefused,
-        "this reference is from before the server was stopped; its data is gone. Take all batches "
-        "of an epoch before stop_thread, or begin a new one",
-    )
 
 
 _desks: weakref.WeakSet[Desk] = weakref.WeakSet()

@@ -20,6 +20,7 @@ class Entry:
     """How to run a part, then its run.
 
     Attributes:
+        epoch: the number of its epoch.
         indices: of each row in the dataset; None where it is not known.
         missing: the rows of which no reference has come out of the worker yet.
         tensors: what was made of its outputs, so that asking again gives the same.
@@ -27,8 +28,11 @@ class Entry:
         trip: how it came here, until it is first used.
     """
 
-    def __init__(self, start: Callable[[], Run], indices: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, start: Callable[[], Run], epoch: int = 0, indices: Sequence[Any] = ()
+    ) -> None:
         self._start: Callable[[], Run] | None = start
+        self.epoch = epoch
         self.indices = indices
         self._lock = threading.Lock()
         self._run: Run | None = None

@@ -12,8 +12,8 @@ from torch.utils.data import default_collate
 
 from forebay.batch import Batch, Sample
 from forebay.deliver.proxy.entry import Entry
-from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded, Reference, leaves
-from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef
+from forebay.deliver.proxy.recorded import BrokenRef, Listed, Mapped, Recorded, Reference, leaves
+from forebay.deliver.proxy.reference import BatchRef, Part, RowRef, SampleRef
 from forebay.deliver.proxy.structure import find, replace
 from forebay.deliver.ragged import Ragged, assemble
 from forebay.execute.kept import fresh
@@ -86,6 +86,8 @@ class Evaluation:
             return [sample.tensor for sample in self._samples(ref)]
         if isinstance(ref, Listed):
             return list(map(self.value, ref.items))
+        if isinstance(ref, BrokenRef):
+            raise fresh(ref.error)
         assert isinstance(ref, Mapped)
         parts = (ref.args, ref.kwargs)
         columns = {}

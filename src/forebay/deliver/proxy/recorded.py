@@ -13,6 +13,7 @@ loop that never asked for `produce_data` still computes with the right tensors.
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Self
@@ -21,7 +22,9 @@ import numpy as np
 import torch
 from torch.utils._pytree import register_pytree_node
 
-from forebay.errors import ProxyError
+from forebay.deliver.proxy.in_place import OPERATORS, change
+from forebay.deliver.proxy.sendable import why_not
+from forebay.errors import NoValueYet, ProxyError
 
 homes: dict[str, Callable[[Any], Any]] = {}
 """Server name → what gives the data of references, in the process in which that server lives."""
@@ -78,15 +81,18 @@ class Reference:
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        return record(function, tuple(args), dict(kwargs or {}))
+        return _record_torch(function, tuple(args), dict(kwargs or {}))
 
     def map(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(tensor, *args, **kwargs)` when the data is there.
 
         The function is called in the process of the training loop. It must be one that can be
-        pickled, when the reference is made in a worker: a function of a module, not a lambda.
+        pickled, when the reference is made in a worker: a function of a module, not a lambda. The
+        tensor is the function's own, to change as it likes. Other tensors, arrays and containers
+        among its arguments are copied, as they are now, unless it is called at once.
         """
-        return record(function, (self, *args), kwargs)
+        owned = {name: _own(value) for name, value in kwargs.items()}
+        return record(function, tuple(map(_own, (self, *args))), owned)
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """`torch.Tensor.to`; loops that move batches to a device look for it in the class."""
@@ -97,14 +103,14 @@ class Reference:
             raise AttributeError(f"a reference has no attribute '{name}'")
         method = getattr(torch.Tensor, name)
         if name in _NEEDS_VALUE or not callable(method):
-            return getattr(self.value(f"'.{name}'"), name)
-        return lambda *args, **kwargs: record(method, (self, *args), kwargs)
+            return getattr(self.value(f"'.{name}'", NoValueYet), name)
+        return lambda *args, **kwargs: _record_torch(method, (self, *args), kwargs)
 
-    def value(self, use: str) -> Any:
+    def value(self, use: str, error: type[ProxyError] = ProxyError) -> Any:
         """The data, if it is at home; `use` says in the error what it is needed for."""
         if all(leaf.at_home for leaf in leaves(self)):
             return homes[self.server](self)
-        raise ProxyError(
+        raise error(
             f"{use} needs the value of {self!r}, but it has no value here. In a Dataset or collate "
             f"function, return the reference: operations on it, and ref.map(function), are done in "
             f"the training process when the data is there. In the training loop, call "
@@ -115,14 +121,28 @@ class Reference:
     __bool__ = _asking("`if` or `bool`", bool)
     __float__ = _asking("`float`", float)
     __int__ = _asking("`int`", int)
+    __index__ = _asking(  # torch asks for it where a worker collates a tensor and then references
+        "an index, or the size of a batch that mixes tensors and references,", operator.index
+    )
     __len__ = _asking("`len`", len)
     __iter__ = _asking("iteration", iter)
     __contains__ = _asking("`in`", operator.contains)
-    __setitem__ = _asking("item assignment", operator.setitem)
     __array__ = _asking("a numpy function", np.asarray)
 
     def __getitem__(self, key: Any) -> Any:
         return record(operator.getitem, (self, key), {})
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _record_torch(torch.Tensor.__setitem__, (self, key, value), {})
+
+    def __round__(self, digits: int = 0) -> Any:
+        return record(torch.round, (self,), {"decimals": digits})
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
 
     __hash__ = object.__hash__  # `==` is recorded, as of tensors
     __array_ufunc__ = None  # so that numpy leaves `array + reference` to the reference
@@ -138,8 +158,7 @@ def _unary(function: Callable[[Any], Any]) -> Any:
     return lambda self: record(function, (self,), {})
 
 
-_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor"
-for _name in _BINARY.split():
+for _name in OPERATORS.split():
     _function = getattr(operator, f"__{_name}__")
     setattr(Reference, f"__{_name}__", _binary(_function))
     setattr(Reference, f"__r{_name}__", _binary(_function, reflected=True))
@@ -147,6 +166,26 @@ for _name in ["lt", "le", "gt", "ge", "eq", "ne"]:
     setattr(Reference, f"__{_name}__", _binary(getattr(operator, _name)))
 for _name in ["neg", "pos", "invert", "abs"]:
     setattr(Reference, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+class BrokenRef(Reference):
+    """A reference that could not be sent when it left its process: its inputs, or its function."""
+
+    __slots__ = ("_server", "error")
+
+    def __init__(self, server: str, error: ProxyError) -> None:
+        self._server = server
+        self.error = error
+
+    @property
+    def server(self) -> str:
+        return self._server
+
+    def __repr__(self) -> str:
+        return f"BrokenRef({self.error!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BrokenRef, (self._server, self.error)
 
 
 class Recorded(Reference):
@@ -169,6 +208,9 @@ class Recorded(Reference):
         return f"{type(self).__name__}({getattr(self.function, '__name__', self.function)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        reason = why_not(self.function, (self.args, self.kwargs), (Reference,))
+        if reason is not None:
+            return BrokenRef, (self.server, ProxyError(reason))
         return type(self), (self.function, self.args, self.kwargs)
 
 
@@ -200,11 +242,13 @@ class Listed(Reference):
 def leaves(ref: Any) -> list[Reference]:
     """The references to data in what was recorded."""
     if isinstance(ref, Recorded):
-        return [leaf for part in (*ref.args, *ref.kwargs.values()) for leaf in leaves(part)]
+        return leaves([ref.args, ref.kwargs])
     if isinstance(ref, Listed):
-        return [leaf for item in ref.items for leaf in leaves(item)]
+        return leaves(ref.items)
     if isinstance(ref, Reference):
         return [ref]
+    if isinstance(ref, dict):
+        return leaves(list(ref.values()))
     if isinstance(ref, list | tuple):
         return [leaf for part in ref for leaf in leaves(part)]
     return []
@@ -216,56 +260,55 @@ def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     found = leaves(recorded)
     if all(leaf.at_home for leaf in found):
         return homes[found[0].server](recorded)
-    return recorded
+    return Recorded(function, *copied((args, kwargs)))
 
 
-def merge(refs: Sequence[Any], collate: Callable[[Sequence[Any]], Any]) -> Any:
-    """What stands for the rows' references, or arguments that were recorded, in a batch.
+def _record_torch(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The same for one of torch's functions. Refuses those that change what they get.
 
-    Args:
-        refs: one a row.
-        collate: makes a batch reference of references to data.
-
-    Raises:
-        DifferError: the rows did not record the same.
+    A tensor of the user's can be changed by data that is there.
     """
-    first = refs[0]
-    if any(type(ref) is not type(first) for ref in refs):
-        raise DifferError
-    if isinstance(first, Recorded):
-        if any(ref.function is not first.function for ref in refs):
-            raise DifferError
-        args = merge([ref.args for ref in refs], collate)
-        return Mapped(first.function, args, merge([ref.kwargs for ref in refs], collate))
-    if isinstance(first, Reference):
-        if len({getattr(ref, "output", None) for ref in refs}) > 1:
-            raise DifferError
-        return collate(refs)
-    if isinstance(first, list | tuple | dict):
-        return _merge_container(refs, collate)
-    if not all(_equal(ref, first) for ref in refs):
-        raise DifferError
-    return first
+    found = change(function, args, kwargs)
+    if found is not None:
+        refs = leaves([args, kwargs])
+        if leaves([found.target]) or not all(ref.at_home for ref in refs):
+            raise ProxyError(
+                f"operations that change a tensor in place can't be recorded, because the data of "
+                f"{refs[0]!r} does not exist yet, or is used elsewhere too, but got {found.what}: "
+                f"{found.instead}. In the training loop, server.produce_data(batch) gives tensors"
+            )
+    return record(function, args, kwargs)
 
 
-def _merge_container(refs: Sequence[Any], collate: Callable[[Sequence[Any]], Any]) -> Any:
-    first = refs[0]
-    if isinstance(first, dict):
-        if any(ref.keys() != first.keys() for ref in refs):
-            raise DifferError
-        return {name: merge([ref[name] for ref in refs], collate) for name in first}
-    if len({len(ref) for ref in refs}) > 1:
-        raise DifferError
-    return type(first)(merge(column, collate) for column in zip(*refs, strict=True))
+def copied(item: Any) -> Any:
+    """The item, so that changes to it don't reach its copy.
+
+    Tensors, arrays, and the containers that `leaves` looks into are copied; other objects are not.
+    """
+    if isinstance(item, torch.Tensor):
+        return item if item.requires_grad else item.clone()  # a copy would not be the parameter
+    if isinstance(item, np.ndarray | bytearray | set):
+        return item.copy()
+    return _rebuilt(item, copied) if isinstance(item, list | tuple | dict) else item
 
 
-class DifferError(Exception):
-    """The rows of a batch did not record the same operations."""
+def _own(item: Any) -> Any:
+    """The item, with copies in the place of the data that its references stand for."""
+    if isinstance(item, Reference):
+        return Recorded(copied, (item,), {})
+    return _rebuilt(item, _own) if leaves(item) else item
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor):
-        return a is b or torch.equal(a, b)
-    if isinstance(a, np.ndarray):
-        return a is b or np.array_equal(a, b)
-    return bool(a is b or a == b)
+def _rebuilt(item: Any, member: Callable[[Any], Any]) -> Any:
+    """A container like this, with `member` of each of its members."""
+    if isinstance(item, tuple):
+        members = list(map(member, item))
+        if all(new is old for new, old in zip(members, item, strict=True)):
+            return item
+        return type(item)(*members) if hasattr(item, "_fields") else type(item)(members)
+    clone = copy.copy(item)
+    for key in item if isinstance(item, dict) else range(len(item)):
+        clone[key] = member(item[key])
+    return clone

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from forebay.batch import Sample
-from forebay.deliver.proxy.recorded import (
-    DifferError,
-    Listed,
-    Recorded,
-    Reference,
-    leaves,
-    merge,
-)
+from forebay.deliver.proxy.merged import DifferError, merge
+from forebay.deliver.proxy.recorded import BrokenRef, Listed, Recorded, Reference, leaves
 from forebay.deliver.proxy.structure import find
 from forebay.errors import ProxyError
 from forebay.execute.kept import fresh
@@ -176,26 +170,6 @@ class RowRef(Reference):
         return _receive_row, (self.part.ticket, self.row, self.output)
 
 
-class BrokenRef(Reference):
-    """A sample reference whose inputs could not be sent when it left its process."""
-
-    __slots__ = ("_server", "error")
-
-    def __init__(self, server: str, error: ProxyError) -> None:
-        self._server = server
-        self.error = error
-
-    @property
-    def server(self) -> str:
-        return self._server
-
-    def __repr__(self) -> str:
-        return f"BrokenRef({self.error!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BrokenRef, (self._server, self.error)
-
-
 class BatchRef(Reference):
     """One output of a batch: rows of parts.
 
@@ -240,7 +214,18 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Reference:
 
     References of several batches, in any order and with gaps, make one batch of these rows. What
     was recorded on them is done row by row.
+
+    Raises:
+        ProxyError: they are of several servers or outputs, or there is something else among them.
     """
+    for row, item in enumerate(batch):
+        if not isinstance(item, _OF_SAMPLES):
+            raise ProxyError(
+                f"a batch of references has nothing else in it, but this one mixes references and "
+                f"tensors, or the like: in row {row} is a {type(item).__name__}. The Dataset gives "
+                f"a reference for each sample, or for none; call the proxy for all of them, or "
+                f"collate them apart"
+            )
     found = leaves(list(batch))
     if len({ref.server for ref in found}) > 1:
         raise ProxyError("a batch is made by one server, but got references of several")
@@ -279,5 +264,6 @@ def _pieces(places: Sequence[tuple[Part, int]]) -> list[tuple[Part, Sequence[int
     return list(pieces)
 
 
-for _kind in (SampleRef, RowRef, BrokenRef, Recorded):
+_OF_SAMPLES = (SampleRef, RowRef, BrokenRef, Recorded)
+for _kind in _OF_SAMPLES:
     default_collate_fn_map[_kind] = collate

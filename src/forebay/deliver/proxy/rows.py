@@ -14,8 +14,8 @@ import torch
 
 from forebay.deliver.proxy.entry import Entry
 from forebay.deliver.proxy.failures import BadSample, Failures, detached, keep
-from forebay.deliver.proxy.recorded import Listed, Mapped, Recorded, Reference, leaves
-from forebay.deliver.proxy.reference import BatchRef, BrokenRef, Part, RowRef, SampleRef
+from forebay.deliver.proxy.recorded import BrokenRef, Listed, Mapped, Recorded, Reference, leaves
+from forebay.deliver.proxy.reference import BatchRef, Part, RowRef, SampleRef
 from forebay.deliver.proxy.structure import find, replace
 from forebay.errors import OperatorError, ProxyError
 
