@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -116,6 +117,7 @@ class Pipeline(Described, Definition):
         self._setup_ended = False
         self._runs: deque[Run] = deque()
         self._feed = Feed()
+        self._taking = threading.RLock()
 
     # ── what it is ───────────────────────────────────────────────────────────────────────────────
 
@@ -176,6 +178,8 @@ class Pipeline(Described, Definition):
             taken: batches of all epochs together; readers go by it.
             epoch, iteration: of the next batch; external sources and random numbers go by them.
         """
+        if (executor := self._executor) is not None:
+            executor.check_caller()
         for run in self._runs:
             run.passed[-1].wait()
         self._runs.clear()
@@ -287,7 +291,7 @@ class Pipeline(Described, Definition):
     # ── running ──────────────────────────────────────────────────────────────────────────────────
 
     def run(self, **inputs: Any) -> tuple[Batch, ...]:
-        """The next batch of every output.
+        """The next batch of every output; of several threads each gets one of its own.
 
         Args:
             inputs: data for sources that are fed by hand, by name.
@@ -298,10 +302,11 @@ class Pipeline(Described, Definition):
             SourceError: a source failed, or an input was not fed.
         """
         self._use(PipelineAPIType.BASIC)
-        for name, data in inputs.items():
-            self.feed_input(name, data)
-        self._prefetch()
-        return self._take()
+        with self._taking:
+            for name, data in inputs.items():
+                self.feed_input(name, data)
+            self._prefetch()
+            return self._take()
 
     def _prefetch(self) -> None:
         if not self._runs:
@@ -326,7 +331,8 @@ class Pipeline(Described, Definition):
     def share_outputs(self) -> tuple[Batch, ...]:
         """The oldest batch that was scheduled; wait for it. Raises as `run`."""
         self._use(PipelineAPIType.SCHEDULED)
-        return self._take()
+        with self._taking:
+            return self._take()
 
     def release_outputs(self) -> None:
         """Accepted: a batch's memory is used again when nobody reads it any more."""
@@ -338,6 +344,8 @@ class Pipeline(Described, Definition):
         return self.share_outputs()
 
     def _use(self, api: PipelineAPIType) -> None:
+        if (executor := self._executor) is not None:
+            executor.check_caller()
         if self._api is None:
             self._api = api
         elif self._api is not api:

@@ -17,6 +17,7 @@ from time import perf_counter
 from forebay.batch import Batch
 from forebay.compile.plan import Plan, SourceSlots
 from forebay.define.node import Node
+from forebay.errors import GraphError
 from forebay.execute.channel import Channel, Closed
 from forebay.execute.kept import kept
 from forebay.execute.memory import Slabs
@@ -92,6 +93,14 @@ class Executor:
             for slots in stage.sources:
                 assert slots.source is not None
                 slots.source.seek(batches)
+
+    def check_caller(self) -> None:
+        """Raise GraphError if the caller is work of this executor, as a user's source is."""
+        if self._scope.holds(threading.current_thread()):
+            raise GraphError(
+                "the pipeline was used by its own source or function, which it would wait for "
+                "forever; use another pipeline there"
+            )
 
     def close(self) -> None:
         """End every thread; unfinished runs end with Closed. Idempotent."""

@@ -39,6 +39,10 @@ class Scope:
             self._threads = [*(t for t in self._threads if t.is_alive()), thread]
             thread.start()
 
+    def holds(self, thread: threading.Thread) -> bool:
+        """Whether the thread was started by this scope."""
+        return thread in self._threads
+
     def on_close(self, wake: Callable[[], object]) -> None:
         """Register what makes this scope's threads return."""
         self._wake.append(wake)

@@ -57,8 +57,8 @@ def axis_taps(span: Span, extent: int, kind: DALIInterpType, antialias: bool) ->
     """How to resample an axis of `extent` pixels. Indices are clamped to it: edges repeat."""
     scale = span.scale
     if kind == INTERP_NN:  # in float32, as DALI does: it decides which neighbour wins a tie
-        steps = np.arange(span.size, dtype=np.float32) + np.float32(0.5)
-        positions = np.float32(span.start) + steps * np.float32(scale)
+        centres = np.arange(span.size, dtype=np.float32) + np.float32(0.5)
+        positions = np.float32(span.start) + centres * np.float32(scale)
         indices = np.floor(positions).astype(np.int64)[:, None]
         weights = np.ones(indices.shape)
     else:
