@@ -15,9 +15,9 @@ process, which takes batches out of torch's DataLoader and does nothing else. En
 only takes the shapes: of the connection thread, which now also sleeps, wakes, begins the runs and
 shares caches with the rest; and of the whole training process, also with DALI.
 
-*Copies*: how often a worker copies the bytes of an encoded image between the call of the proxy and
-the message: CPU time of calls and collating per additional byte (images of 220 kB against 110 kB),
-divided by that of a plain copy of the same arrays into memory that is reused.
+*Copies*: how often a worker copies the bytes of encoded images of 110 kB between the call of the
+proxy and the message: once into the shared segment that the server reads, and whatever memory
+Python's tracemalloc sees to be taken meanwhile, in multiples of their size.
 
 *First batch*: seconds from the making of the pipeline to the first batch, and from `iter(loader)`
 to the first batch of the second epoch; JPEG files to 224 × 224, two workers, with and without
@@ -38,6 +38,7 @@ import sys
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from datetime import date
 from itertools import pairwise
@@ -198,7 +199,7 @@ def dali_loop(kind: str, batches: int) -> dict[str, float]:
 # ── copies ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def copies(form: str, batches: int) -> dict[str, float]:
+def copies(form: str) -> dict[str, float]:
     """A worker's copies of an image that is given in one of the forms of `FORMS`."""
     from forebay import fn, pipeline_def
     from forebay.torch import proxy
@@ -208,9 +209,8 @@ def copies(form: str, batches: int) -> dict[str, float]:
         return fn.external_source(name="x", no_copy=form == "no_copy").shape()
 
     with proxy.Server(pipeline()) as server:
-        dataset = Copied(form, server.proxy, batches)
-        ((spent, plain),) = DataLoader(dataset, batch_size=None, num_workers=1)
-    return {"copies": (spent[1] - spent[0]) / (plain[1] - plain[0])}
+        (taken,) = DataLoader(Traced(form, server.proxy), batch_size=None, num_workers=1)
+    return {"copies": 1 + taken / (BATCH * IMAGE)}
 
 
 FORMS: dict[str, Any] = {
@@ -221,43 +221,22 @@ FORMS: dict[str, Any] = {
 }
 
 
-class Copied:
-    """Its only item is measured in the worker: seconds for images of both sizes, by the proxy and
-    by a plain copy.
-    """
+class Traced:
+    """Its only item is how many bytes of memory were taken to send a batch, in the worker."""
 
-    def __init__(self, form: str, call: Any, batches: int) -> None:
+    def __init__(self, form: str, call: Any) -> None:
         self.form = form
         self.call = call
-        self.batches = batches
 
     def __len__(self) -> int:
         return 1
 
-    def __getitem__(self, _: int) -> Any:
-        return tuple(zip(*map(self._measure, (IMAGE, 2 * IMAGE)), strict=True))
-
-    def _measure(self, size: int) -> tuple[float, float]:
-        arrays = [np.full(size, i, np.uint8) for i in range(BATCH)]
-        images = [FORMS[self.form](array) for array in arrays]
-        target = np.zeros((BATCH, size), np.uint8)
-
-        def by_proxy() -> None:
-            default_collate([self.call(image) for image in images])
-
-        def plainly() -> None:
-            for row, array in zip(target, arrays, strict=True):
-                np.copyto(row, array)
-
-        return self._seconds(by_proxy), self._seconds(plainly)
-
-    def _seconds(self, work: Any) -> float:
-        times = []
-        for _ in range(self.batches):
-            begun = time.thread_time()
-            work()
-            times.append(time.thread_time() - begun)
-        return min(times)
+    def __getitem__(self, _: int) -> int:
+        images = [FORMS[self.form](array) for array in inputs("images")]
+        default_collate([self.call(image) for image in images])  # makes what is made once
+        tracemalloc.start()
+        default_collate([self.call(image) for image in images])
+        return tracemalloc.get_traced_memory()[1]
 
 
 # ── first batch ──────────────────────────────────────────────────────────────────────────────────
@@ -327,10 +306,10 @@ PEERS: dict[str, Any] = {
     "loop with images: DALI": lambda a: dali_loop("images", a.batches),
     "loop with paths: forebay": lambda a: forebay_loop("paths", a.batches),
     "loop with paths: DALI": lambda a: dali_loop("paths", a.batches),
-    "copies of bytes": lambda a: copies("bytes", a.batches),
-    "copies of np.frombuffer(bytes)": lambda a: copies("frombuffer", a.batches),
-    "copies of a writable array": lambda a: copies("writable", a.batches),
-    "copies with no_copy=True": lambda a: copies("no_copy", a.batches),
+    "copies of bytes": lambda _: copies("bytes"),
+    "copies of np.frombuffer(bytes)": lambda _: copies("frombuffer"),
+    "copies of a writable array": lambda _: copies("writable"),
+    "copies with no_copy=True": lambda _: copies("no_copy"),
     "first batch: forebay": lambda a: first_batch("forebay", a.data, persistent=False),
     "first batch: DALI": lambda a: first_batch("DALI", a.data, persistent=False),
     "first batch, persistent: forebay": lambda a: first_batch("forebay", a.data, persistent=True),
