@@ -211,3 +211,26 @@ def test_data_that_nobody_can_change_is_not_copied():
         kept = [server.proxy(view).call.inputs[0].array for view in views]
         assert all(np.shares_memory(array, np.frombuffer(text, np.uint8)) for array in kept)
         assert not np.shares_memory(server.proxy(locked).call.inputs[0].array, written)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (memoryview(b"abcdef")[::2], [97, 99, 101]),
+        (torch.tensor([1 + 2j, 3 - 4j]).conj().imag, [-2.0, 4.0]),
+        (2**63, 2**63),
+        (np.ma.masked_array([1, 2], mask=False), [1, 2]),
+    ],
+)
+def test_unusual_forms_of_plain_data_are_taken(value, expected):
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        return fn.external_source(name="x")
+
+    with Server(pipe()) as server:
+        assert server.produce_data(server.proxy(value)).tolist() == expected
+
+
+def test_masks_are_not_lost_without_a_word():
+    with Server(twice()) as server, pytest.raises(RequestRefused, match=r"'x'.*mask"):
+        server.proxy(np.ma.masked_array([1, 2], mask=[True, False]))

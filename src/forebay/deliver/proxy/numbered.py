@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from forebay.deliver.proxy.client import Fetch, Proxy
+from forebay.deliver.proxy.client import Client, Fetch, Proxy
 from forebay.deliver.proxy.failures import BadSample, OnError, detached, keep
 from forebay.deliver.proxy.reference import note_samples
 from forebay.deliver.proxy.state import Epoch
@@ -91,7 +91,7 @@ class Numbered:
             ]
 
     def _making(self, place: Place) -> AbstractContextManager[Fetch]:
-        client = self._proxy.client
+        client: Client = self._proxy.client
         return client.making(client.begin(place.epoch, place.batch))
 
     def _one(
