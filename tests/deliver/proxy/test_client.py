@@ -214,6 +214,7 @@ def test_data_that_nobody_can_change_is_not_copied():
         assert not np.shares_memory(server.proxy(locked).call.inputs[0].array, written)
 
 
+<<<<<<< HEAD
 # ── pictures of Pillow's ─────────────────────────────────────────────────────────────────────────
 
 MODES = ["1", "L", "P", "I", "F", "I;16", "LA", "RGB", "RGBA", "CMYK", "YCbCr"]
@@ -262,3 +263,26 @@ def test_pictures_have_two_axes_where_these_are_wanted(form):
 
 def test_a_grey_array_is_not_given_an_axis():
     assert through(np.asarray(picture("L"))).shape == (2, 3)
+=======
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (memoryview(b"abcdef")[::2], [97, 99, 101]),
+        (torch.tensor([1 + 2j, 3 - 4j]).conj().imag, [-2.0, 4.0]),
+        (2**63, 2**63),
+        (np.ma.masked_array([1, 2], mask=False), [1, 2]),
+    ],
+)
+def test_unusual_forms_of_plain_data_are_taken(value, expected):
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        return fn.external_source(name="x")
+
+    with Server(pipe()) as server:
+        assert server.produce_data(server.proxy(value)).tolist() == expected
+
+
+def test_masks_are_not_lost_without_a_word():
+    with Server(twice()) as server, pytest.raises(RequestRefused, match=r"'x'.*mask"):
+        server.proxy(np.ma.masked_array([1, 2], mask=[True, False]))
+>>>>>>> tmp/places

@@ -287,6 +287,39 @@ def test_a_sample_of_several_calls_goes_if_one_of_them_fails(folder, workers):
     assert all(torch.equal(a, y) and torch.equal(b, (y + 1) % SIZE) for a, b, y in got)
 
 
+@pytest.mark.parametrize("collate", [as_list, as_columns, default_collate])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_of_several_calls_goes_from_every_form_of_a_batch(folder, workers, collate):
+    with proxy.Server(decode(batch_size=5), on_error="skip") as server:
+        loader = proxy.DataLoader(
+            server, TwoViews(server, folder), 8, num_workers=workers, collate_fn=collate
+        )
+        got = [zip(*batch, strict=True) if collate is not as_list else batch for batch in loader]
+    views = [[(int(a.unique()), int(b.unique()), int(y)) for a, b, y in batch] for batch in got]
+    assert views == [
+        [(i, (i + 1) % SIZE, i) for i in labels]
+        for labels in ([0, 1, 2, 3, 4, 7], [8, 9, 10, 11, 14, 15], [16, 17, 18, 19])
+    ]
+    places = [(bad.batch, bad.row, bad.index) for bad in server.errors]
+    assert sorted(places) == [(0, 5, 5), (0, 6, 6), (1, 4, 12), (1, 5, 13)]
+
+
+def test_errors_tell_the_row_of_the_sample_under_plain_loaders_too(folder):
+    with proxy.Server(decode(), on_error="skip") as server:
+        for batch in torch.utils.data.DataLoader(TwoViews(server, folder), batch_size=8):
+            server.produce_data(batch)
+    assert sorted((bad.batch, bad.row) for bad in server.errors) == [(0, 5), (0, 6), (1, 4), (1, 5)]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_errors_tell_the_row_of_the_sample_after_others_that_could_not_be_loaded(folder, workers):
+    with proxy.Server(decode(), on_error="skip") as server:
+        dataset = Pictures(server, folder, failing=(1, 2))
+        batches(server, dataset, num_workers=workers)
+    first = [(bad.row, bad.index) for bad in server.errors if bad.batch == 0]
+    assert sorted(first) == [(1, 1), (2, 2), (DAMAGED, DAMAGED)]
+
+
 def test_several_outputs_lose_the_same_row(folder):
     with proxy.Server(decode(copies=2), on_error="skip") as server:
         first, second = default_collate([server.proxy(folder / f"{i}.png") for i in (1, 6, 2)])

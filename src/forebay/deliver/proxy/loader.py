@@ -42,8 +42,7 @@ class DataLoader(Resumable):
     It takes the server, then everything that torch's takes. It starts the server when iterated
     over, and tells the workers each batch's number and each sample's index. So random numbers do
     not depend on the number of workers (of an IterableDataset: on that alone), and errors name the
-    sample. `state_dict` and
-    `load_state_dict` go on in the middle of an epoch.
+    sample. `state_dict` and `load_state_dict` go on in the middle of an epoch.
 
     Raises:
         ArgumentError: the first argument is not a Server, or there is no dataset.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from forebay.deliver.proxy.entry import Entry
+from forebay.deliver.proxy.entry import Entry, SampleName
 from forebay.deliver.proxy.failures import BadSample, Failures, detached, keep
 from forebay.deliver.proxy.recorded import BrokenRef, Listed, Mapped, Recorded, Reference, leaves
 from forebay.deliver.proxy.reference import BatchRef, Part, RowRef, SampleRef
@@ -21,6 +21,9 @@ from forebay.errors import OperatorError, ProxyError
 
 Key = tuple[Any, int]
 """A row of a part: the part's ticket, and the row."""
+
+Names = Mapping[Key, SampleName]
+"""Of which sample a row is, where that is known."""
 
 
 class NoGoodRowError(Exception):
@@ -57,24 +60,17 @@ def settle(
     every = [leaf for ref in find(batch, Reference) for leaf in leaves(ref)]
     if any(isinstance(ref, BrokenRef) for ref in every):
         return batch  # which cannot be had
-    errors: dict[Key, OperatorError] = {}
-    bad: list[BadSample] = []
-    for ref in every:
-        if own(ref):
-            for part, row in _places(ref):
-                kept = entry(part)
-                error = kept.finished().failures.get(row)
-                if error is not None:
-                    errors[part.ticket, row] = error
-                    mark = object()
-                    if kept.noted.setdefault(row, mark) is mark:  # one of several threads
-                        bad.append(_bad_sample(kept, row, error))
+    own_places = [place for ref in every if own(ref) for place in _places(ref)]
+    errors, names, new = _failed(own_places, entry)
     if not errors:
         return batch
-    failures.add(bad)
     first = next(iter(errors.values()))
+    rows: _Rows | None = None
     try:
-        rows = _Rows(batch)
+        try:
+            rows = _Rows(batch, names)
+        finally:
+            failures.add([_bad_sample(kept, key, errors[key], rows) for kept, key in new])
         kept_rows = keep(failures.on_error, rows.size, rows.numbers(errors))
         if not kept_rows:
             raise NoGoodRowError(first)
@@ -84,6 +80,27 @@ def settle(
             f"a sample failed, and on_error is '{failures.on_error}', but {unclear}. Collate with "
             f"default_collate, or give the batch one item for each sample in every field"
         ) from first
+
+
+def _failed(
+    places: Sequence[tuple[Part, int]], entry: Callable[[Part], Entry]
+) -> tuple[dict[Key, OperatorError], dict[Key, SampleName], list[tuple[Entry, Key]]]:
+    """The errors of these rows, the names of their samples, and which errors nobody has noted."""
+    errors: dict[Key, OperatorError] = {}
+    names: dict[Key, SampleName] = {}
+    new: list[tuple[Entry, Key]] = []
+    for part, row in places:
+        kept, key = entry(part), (part.ticket, row)
+        name = kept.samples[row] if kept.samples else None
+        if name is not None:
+            names[key] = name
+        error = kept.finished().failures.get(row)
+        if error is not None:
+            errors[key] = error
+            mark = object()
+            if kept.noted.setdefault(row, mark) is mark:  # one of several threads
+                new.append((kept, key))
+    return errors, names, new
 
 
 def parts(batch: Any, own: Callable[[Reference], bool]) -> list[Part]:
@@ -100,35 +117,22 @@ def _places(ref: Reference) -> list[tuple[Part, int]]:
     return [ref.sent()]
 
 
-def _keys(item: Any) -> list[Key]:
-    """The rows of all references in it, each once."""
-    refs = [leaf for ref in find(item, Reference) for leaf in leaves(ref)]
-    return list(dict.fromkeys((part.ticket, row) for ref in refs for part, row in _places(ref)))
-
-
-def _bad_sample(entry: Entry, row: int, error: OperatorError) -> BadSample:
+def _bad_sample(entry: Entry, key: Key, error: OperatorError, rows: _Rows | None) -> BadSample:
+    row = key[1]
     run = entry.finished()
     assert run.source is not None
     cause = error if error.__cause__ is None else error.__cause__
     known = None if error.source == run.source(row) else error.source
     path = known or getattr(cause, "filename", None)
     place = run.place
-    number = row if place.rows is None else place.rows[row]
+    name = entry.samples[row] if entry.samples else None
+    found = [] if rows is None else rows.found(key)
+    number = (
+        name[2] if name else found[0] if found else row if place.rows is None else place.rows[row]
+    )
     index = entry.indices[row]
     operator = error.operator
     return BadSample(index, path, operator, detached(cause), place.epoch, place.batch, number)
-
-
-def _orders(ref: Reference) -> list[list[Key]]:
-    """The rows of each batch in a reference, in order; none if it stands for one sample."""
-    if isinstance(ref, BatchRef):
-        return [[(part.ticket, row) for part, row in ref.places()]]
-    if isinstance(ref, Listed):
-        return [[key for item in ref.items for key in _keys(item)[:1]]]
-    if isinstance(ref, Recorded):
-        parts = find((ref.args, ref.kwargs), Reference)
-        return [order for part in parts for order in _orders(part)]
-    return []
 
 
 class _UnclearError(Exception):
@@ -138,31 +142,61 @@ class _UnclearError(Exception):
 class _Rows:
     """How the rows of a batch are found in it.
 
+    A row of the batch is a sample, and is known by the sample's name, or by the key of the one row
+    of a part that it has.
+
     Attributes:
         size: how many there are.
     """
 
-    def __init__(self, batch: Any) -> None:
+    def __init__(self, batch: Any, names: Names) -> None:
         self._batch = batch
-        self._orders = [order for ref in find(batch, Reference) for order in _orders(ref)]
+        self._names = names
+        self._orders = [o for ref in find(batch, Reference) for o in self._orders_of(ref)]
         if self._orders:
             sizes = sorted({len(order) for order in self._orders})
             if len(sizes) > 1:
                 raise _UnclearError(f"its batch has references of {sizes} rows")
-        elif len(_keys(batch)) == 1:
-            self._orders = [_keys(batch)]
+        elif len(self._samples(batch)) == 1:
+            self._orders = [self._samples(batch)]
         else:
-            lists = find(batch, _is_list_of_samples)
+            lists = find(batch, self._is_list_of_samples)
             if not lists or (lists[0] is batch and isinstance(batch, tuple)):
                 raise _UnclearError("its references may belong to one sample, or to several")
-            self._orders = [[key for item in lists[0] for key in _keys(item)]]
+            self._orders = [[sample for item in lists[0] for sample in self._samples(item)]]
         self.size = len(self._orders[0])
+
+    def _samples(self, item: Any) -> list[Any]:
+        """The samples of all references in it, each once."""
+        refs = [leaf for ref in find(item, Reference) for leaf in leaves(ref)]
+        return list(dict.fromkeys(self._sample(place) for ref in refs for place in _places(ref)))
+
+    def _sample(self, place: tuple[Part, int]) -> Any:
+        key = place[0].ticket, place[1]
+        return self._names.get(key, key)
+
+    def _orders_of(self, ref: Reference) -> list[list[Any]]:
+        """The samples of each batch in a reference, in order; none if it stands for one sample."""
+        if isinstance(ref, BatchRef):
+            return [[self._sample(place) for place in ref.places()]]
+        if isinstance(ref, Listed):
+            return [[sample for item in ref.items for sample in self._samples(item)[:1]]]
+        if isinstance(ref, Recorded):
+            parts = find((ref.args, ref.kwargs), Reference)
+            return [order for part in parts for order in self._orders_of(part)]
+        return []
+
+    def found(self, key: Key) -> list[int]:
+        """The numbers of the rows with this row of a part."""
+        sample = self._names.get(key, key)
+        return [i for order in self._orders for i, each in enumerate(order) if each == sample]
 
     def numbers(self, keys: Collection[Key]) -> list[int]:
         """The numbers of the rows that have one of these keys."""
-        if not all(any(key in order for order in self._orders) for key in keys):
+        found = [self.found(key) for key in keys]
+        if not all(found):
             raise _UnclearError("the row of its batch to which it belongs cannot be told")
-        return [i for order in self._orders for i, key in enumerate(order) if key in keys]
+        return [number for each in found for number in each]
 
     def take(self, rows: Sequence[int]) -> Any:
         """The batch of these rows."""
@@ -190,7 +224,7 @@ class _Rows:
             return ref.select_rows(rows)
         if isinstance(ref, Listed):
             return Listed(tuple(ref.items[row] for row in rows))
-        if isinstance(ref, Recorded) and _orders(ref):
+        if isinstance(ref, Recorded) and self._orders_of(ref):
             parts = (ref.args, ref.kwargs)
             if not isinstance(ref, Mapped) and find(parts, self._is_whole):
                 raise _UnclearError(f"{ref!r} may have an argument with an item for each sample")
@@ -207,12 +241,12 @@ class _Rows:
         if len(item) != self.size:
             return False
         refs = find(item, Reference)
-        if any(_orders(ref) for ref in refs):
+        if any(self._orders_of(ref) for ref in refs):
             return False
         if refs:
             columns = zip(*self._orders, strict=True)
             return all(
-                len(_keys(member)) == 1 and _keys(member)[0] in here
+                len(self._samples(member)) == 1 and self._samples(member)[0] in here
                 for member, here in zip(item, columns, strict=True)
             )
         if all(self._is_column(member) for member in item):
@@ -221,6 +255,12 @@ class _Rows:
                 f"belong to one sample or to all"
             )
         return True
+
+    def _is_list_of_samples(self, item: Any) -> bool:
+        """Whether each of its items has references to one sample."""
+        return isinstance(item, list | tuple) and all(
+            len(self._samples(member)) == 1 for member in item
+        )
 
     def _is_column(self, item: Any) -> bool:
         """Whether it may have an item for each row, itself or everywhere in it."""
@@ -238,11 +278,6 @@ class _Rows:
         return (
             isinstance(item, torch.Tensor | np.ndarray) and item.ndim > 0 and len(item) == self.size
         )
-
-
-def _is_list_of_samples(item: Any) -> bool:
-    """Whether each of its items has references to one row."""
-    return isinstance(item, list | tuple) and all(len(_keys(member)) == 1 for member in item)
 
 
 def _called(item: Any) -> str:
