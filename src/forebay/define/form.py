@@ -78,9 +78,13 @@ def _as_array(item: Any) -> np.ndarray[Any, Any]:
     if isinstance(item, Sample):
         return item.array
     if isinstance(item, torch.Tensor):
-        return item.detach().cpu().numpy()
+        return item.detach().resolve_conj().resolve_neg().cpu().numpy()
     if isinstance(item, str | os.PathLike):
         item = os.fsencode(item)
+    if isinstance(item, memoryview) and not item.c_contiguous:
+        item = item.tobytes()
+    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
+        raise SourceError("a masked array would lose its mask: give its `filled(…)` values")
     if isinstance(item, bytes | bytearray | memoryview):
         return np.frombuffer(item, np.uint8)
     try:
@@ -93,7 +97,10 @@ def _as_array(item: Any) -> np.ndarray[Any, Any]:
             f"numbers are wanted, but got {type(item).__name__} (numpy type {array.dtype})"
             f"{text if array.dtype.kind in 'SU' else ''}"
         )
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    usual = np.dtype(array.dtype.str)  # of several of one size torch knows this one
+    return array if array.dtype.char == usual.char else array.view(usual)
 
 
 def _is_picture(item: Any) -> bool:

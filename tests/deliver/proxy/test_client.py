@@ -214,7 +214,6 @@ def test_data_that_nobody_can_change_is_not_copied():
         assert not np.shares_memory(server.proxy(locked).call.inputs[0].array, written)
 
 
-<<<<<<< HEAD
 # ── pictures of Pillow's ─────────────────────────────────────────────────────────────────────────
 
 MODES = ["1", "L", "P", "I", "F", "I;16", "LA", "RGB", "RGBA", "CMYK", "YCbCr"]
@@ -263,7 +262,8 @@ def test_pictures_have_two_axes_where_these_are_wanted(form):
 
 def test_a_grey_array_is_not_given_an_axis():
     assert through(np.asarray(picture("L"))).shape == (2, 3)
-=======
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -285,4 +285,3 @@ def test_unusual_forms_of_plain_data_are_taken(value, expected):
 def test_masks_are_not_lost_without_a_word():
     with Server(twice()) as server, pytest.raises(RequestRefused, match=r"'x'.*mask"):
         server.proxy(np.ma.masked_array([1, 2], mask=[True, False]))
->>>>>>> tmp/places
