@@ -64,14 +64,10 @@ def test_each_of_several_threads_gets_what_it_fed():
 
 @pytest.mark.parametrize("use", ["run", "reset"])
 def test_a_pipeline_that_its_own_source_uses_says_so(use):
-<<<<<<< HEAD
-    pipe = make(lambda: fn.external_source(getattr(pipe, use)))
-=======
     def source():
         return getattr(pipe, use)()
 
     pipe = make(lambda: fn.external_source(source))
->>>>>>> tmp/opfix
     with pytest.raises(SourceError, match="used by its own source or function"):
         pipe.run()
     pipe.close()  # its source holds it
