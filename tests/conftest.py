@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from garbage import collect
+from garbage import collect, wait
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,6 +29,7 @@ def nothing_left_behind():
     yield
     if set(threading.enumerate()) - threads or multiprocessing.active_children():
         collect()  # `with pytest.raises(…) as caught` makes a cycle with the test's own frame
+    wait()  # what a thread held until just now may be ending
     left = [t for t in threading.enumerate() if t not in threads and t.name.startswith("forebay")]
     assert not [t.name for t in left], "threads left behind"
     assert not multiprocessing.active_children(), "processes left behind"
