@@ -217,3 +217,31 @@ def test_a_killed_worker_is_an_error_and_the_next_loader_is_fine(loader):
     assert outcome in raised, errors
     assert fine == "fine", errors
     assert process.returncode == 0, errors
+
+
+@pytest.mark.parametrize("held", ["pipe", "server"])
+def test_what_is_dropped_at_the_very_end_is_closed_before_the_process_ends(held, tmp_path):
+    """torch aborts a process that ends while its threads work."""
+    text = f"""
+import tempfile
+tempfile.tempdir = {str(tmp_path)!r}
+import numpy as np
+from forebay import fn, pipeline_def
+from forebay.torch.proxy import Server
+
+@pipeline_def(batch_size=8, num_threads=2)
+def pipe(name=None):
+    source = None if name else lambda: [np.zeros((300, 300, 3), np.uint8)] * 8
+    return fn.resize(fn.external_source(source=source, name=name, layout="HWC"), size=[200, 200])
+
+pipe, server = pipe(), Server(pipe(name="x"))
+pipe.run()
+server.produce_data(server.proxy(np.zeros((9, 9, 3), np.uint8)))
+del {held}
+"""
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", text], check=False, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.iterdir())

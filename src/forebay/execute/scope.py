@@ -53,7 +53,7 @@ class Scope:
             return
         with self._lock:
             self._closed = True
-            threads, self._threads = self._threads, []
+            threads = list(self._threads)  # of several who close it each waits
         for wake in self._wake:
             wake()
         for thread in threads:
@@ -80,12 +80,19 @@ def _close_apart(close: Callable[[], object], pid: int) -> None:
     if os.getpid() != pid:
         return
     if threading.main_thread().is_alive():
-        threading.Thread(target=close, name="forebay end", daemon=True).start()
+        thread = threading.Thread(target=close, name="forebay end", daemon=True)
+        _closing.add(thread)
+        thread.start()
     else:  # the interpreter ends
         close()
 
 
+_closing: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
 def _close_all() -> None:
+    for thread in list(_closing):
+        thread.join()
     for scope in list(_alive):
         scope.close()
 

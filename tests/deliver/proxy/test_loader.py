@@ -391,6 +391,8 @@ def test_torchs_timeout_ends_the_wait_for_a_slow_dataset(server):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system must tell it")
+# torch's signal handler raises wherever the loop is, even where Python cannot pass an error on.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_stopped_worker_is_named_and_neither_it_nor_the_next_loader_hangs(server):
     dataset = Processes(server.proxy, 400)
     iterator = iter(load(server, dataset, num_workers=2, timeout=2))

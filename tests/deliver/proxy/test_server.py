@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -331,11 +332,10 @@ def test_a_stranger_is_sent_away_and_disturbs_nobody():
             b"",
             b"x" * 5000,
         ):
-            stranger = connect(server._desk.listener.address)
-            stranger.send(first)
-            with pytest.raises(Disconnected):
-                in_thread(stranger.receive)
-            stranger.close()
+            with closing(connect(server._desk.listener.address)) as stranger:
+                stranger.send(first)
+                with pytest.raises(Disconnected):
+                    in_thread(stranger.receive)
         silent = connect(server._desk.listener.address)
         loader = proxy.DataLoader(server, Numbers(server.proxy), 4, num_workers=1, timeout=30)
         assert check_all(loader) == list(range(23))

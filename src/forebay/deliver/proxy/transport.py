@@ -43,13 +43,10 @@ class Connection:
 
     def send(self, data: bytes, fds: tuple[int, ...] = ()) -> None:
         """Send one message. Raises Disconnected."""
-        head = _LENGTH.pack(len(data), len(fds))
+        message = memoryview(_LENGTH.pack(len(data), len(fds)) + data)
         try:
-            if fds:
-                socket.send_fds(self._socket, [head], fds)
-            else:
-                self._socket.sendall(head)
-            self._socket.sendall(data)
+            sent = socket.send_fds(self._socket, [message], fds) if fds else 0
+            self._socket.sendall(message[sent:])
         except OSError as error:
             raise Disconnected(str(error)) from error
 
