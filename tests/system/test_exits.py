@@ -226,17 +226,22 @@ def test_what_is_dropped_at_the_very_end_is_closed_before_the_process_ends(held,
 import tempfile
 tempfile.tempdir = {str(tmp_path)!r}
 import numpy as np
+from torch.utils.data import default_collate
 from forebay import fn, pipeline_def
 from forebay.torch.proxy import Server
 
-@pipeline_def(batch_size=8, num_threads=2)
+picture = np.zeros((2000, 2000, 3), np.uint8)
+
+@pipeline_def(batch_size=16, num_threads=2)
 def pipe(name=None):
-    source = None if name else lambda: [np.zeros((300, 300, 3), np.uint8)] * 8
-    return fn.resize(fn.external_source(source=source, name=name, layout="HWC"), size=[200, 200])
+    source = None if name else lambda: [picture] * 16
+    pictures = fn.external_source(source=source, name=name, layout="HWC", no_copy=True)
+    return fn.resize(pictures, size=[1900, 1900])
 
 pipe, server = pipe(), Server(pipe(name="x"))
 pipe.run()
-server.produce_data(server.proxy(np.zeros((9, 9, 3), np.uint8)))
+server.produce_data(server.proxy(picture))
+working = default_collate([server.proxy(picture) for _ in range(16)])
 del {held}
 """
     for _ in range(3):
