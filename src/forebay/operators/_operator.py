@@ -169,8 +169,9 @@ def operator(body: Kernel | None = None, **options: Any) -> Operator | Callable[
     return make if body is None else make(body)
 
 
+@functools.cache
 def discover() -> dict[str, Operator]:
-    """Import every file of this folder, and give all operators by name."""
+    """Import every file of this folder, once, and give all operators by name."""
     package = importlib.import_module(__package__)
     for module in pkgutil.walk_packages(package.__path__, f"{__package__}."):
         if not module.name.rpartition(".")[2].startswith("_"):
