@@ -114,8 +114,9 @@ def messages(arrays: list[np.ndarray], count: int) -> list[tuple[bytes, tuple[in
     column = protocol.describe("x", samples)
     small = column.size < protocol.SMALL
     segment, fd = Segment.create(column.size)
-    protocol.write([samples], segment.buffer)
-    data = bytes(segment.buffer[: column.size]) if small else None
+    content = segment.fill()
+    protocol.write([samples], content)
+    data = content[: column.size].tobytes() if small else None
     numbers = list(range(BATCH))
     result = []
     for number in range(count):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,10 @@ import torch
 from forebay.batch import Batch, Sample
 from forebay.errors import ArgumentError, SourceError
 from forebay.types import data_type
+
+
+def copied(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.copy(order="C")
 
 
 class Form:
@@ -37,7 +41,7 @@ class Form:
             raise SourceError(
                 f"a batch is a list of arrays or an array, but got {type(data).__name__}"
             )
-        samples = [self.sample(item, copy=copy) for item in data]
+        samples = [self.sample(item, copied if copy else None) for item in data]
         for number, sample in enumerate(samples):
             first = samples[0]
             if sample.data.dtype != first.data.dtype or sample.ndim != first.ndim:
@@ -47,14 +51,19 @@ class Form:
                 )
         return Batch(samples)
 
-    def sample(self, item: Any, *, copy: bool = True) -> Sample:
+    def sample(
+        self,
+        item: Any,
+        copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = copied,
+    ) -> Sample:
         """The sample that one item of data stands for. Raises SourceError.
 
         Args:
             item: an array, tensor, number, list of numbers, picture of Pillow's (height x width x
                 channels, unless two axes are wanted), bytes (taken as uint8), or a text or path
                 (its UTF-8 bytes, as `fn.io.file.read` takes them).
-            copy: unless it lies in `bytes`, which nobody can change.
+            copy: makes the copy, with the last axis densest, of what does not lie in `bytes`, which
+                nobody can change; None if data may be used where it is.
         """
         array = _as_array(item)
         if array.ndim == 2 and self.ndim != 2 and _is_picture(item):
@@ -69,8 +78,10 @@ class Form:
             raise SourceError(
                 f"{self.ndim} axes{layout} are wanted, but got the shape {array.shape}"
             )
-        if (copy and not _lies_in_bytes(array)) or not array.flags.c_contiguous:
-            array = array.copy(order="C")
+        if copy is not None and not _lies_in_bytes(array):
+            array = copy(array)
+        elif not array.flags.c_contiguous:
+            array = copied(array)
         return Sample(array, self.layout)
 
 

@@ -14,14 +14,16 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch.utils.data
 
 from forebay.batch import Sample
-from forebay.define.form import Form
+from forebay.define.form import Form, copied
 from forebay.deliver.proxy import protocol
+from forebay.deliver.proxy.arena import Arena, Array
 from forebay.deliver.proxy.protocol import Hello, Submit
 from forebay.deliver.proxy.reference import Call, Part, SampleRef, Ticket
-from forebay.deliver.proxy.transport import HAS_SEGMENTS, Address, Disconnected, Segment, connect
+from forebay.deliver.proxy.transport import HAS_SEGMENTS, Address, Disconnected, connect
 from forebay.errors import RequestRefused, ServerStopped, SourceError
 
 Outbox = Callable[[Submit, "list[list[Sample]]"], Part]
@@ -108,13 +110,22 @@ class Client:
         names: of the pipeline's inputs.
         limit: the most rows of a part: the pipeline's batch size.
         outbox: how parts leave.
+        copy: makes the C-contiguous copies of inputs.
     """
 
-    def __init__(self, server: str, names: Sequence[str], limit: int, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        server: str,
+        names: Sequence[str],
+        limit: int,
+        outbox: Outbox,
+        copy: Callable[[Array], Array] = copied,
+    ) -> None:
         self.server = server
         self._names = names
         self._limit = limit
         self._outbox = outbox
+        self.copy = copy
         self._batches = itertools.count()
         self._local = threading.local()
         self._making: list[Fetch] = []
@@ -205,6 +216,11 @@ class RemoteOutbox:
             except Disconnected as error:
                 raise ServerStopped(f"the proxy's server is gone: {error}") from None
 
+    def copy(self, array: Array) -> Array:
+        """A copy of an input, which lies where the server will read it if there is room."""
+        line = self._line
+        return copied(array) if line is None else line.arena.copy(array)
+
     def _send(self, message: Submit, columns: list[list[Sample]]) -> Part:
         if self._line is None:
             self._line = _Line(self._address, self._key)
@@ -218,14 +234,13 @@ class RemoteOutbox:
 
 
 class _Line:
-    """A connection to the server, and the segments that it knows."""
+    """A connection to the server, and the memory that is shared over it."""
 
     def __init__(self, address: Address, key: bytes) -> None:
         self.name = secrets.token_hex(8)
         self.connection = connect(address)
+        self.arena = Arena()
         self._numbers = itertools.count()
-        self._segments: dict[int, Segment] = {}
-        self._segment_numbers = itertools.count()
         loader = torch.utils.data.get_worker_info() is not None
         hello = Hello(key, self.name, os.getpid(), loader)
         self.connection.send(protocol.encode_hello(hello))
@@ -239,39 +254,25 @@ class _Line:
         message = message._replace(number=next(self._numbers))
         size = sum(column.size for column in message.columns)
         if size < protocol.SMALL or not HAS_SEGMENTS:
-            data = bytearray(size)
+            data = np.zeros(size, np.uint8)
             protocol.write(columns, data)
-            self.connection.send(protocol.encode(message._replace(data=bytes(data))))
+            self.connection.send(protocol.encode(message._replace(data=data.tobytes())))
             return message.number
-        number, segment, fd, dropped = self._free_segment(size)
+        placed = self.arena.place(columns, message.columns)
+        fd = placed.descriptor
         try:
-            protocol.write(columns, segment.buffer)
-            segment.mark()
+            placed.segment.mark()
             message = message._replace(
-                segment=number,
-                size=None if fd is None else segment.size,
-                dropped=dropped,
+                columns=placed.columns,
+                segment=placed.number,
+                size=None if fd is None else placed.segment.size,
+                dropped=placed.dropped,
             )
             self.connection.send(protocol.encode(message), () if fd is None else (fd,))
         finally:
             if fd is not None:
                 os.close(fd)
         return message.number
-
-    def _free_segment(self, size: int) -> tuple[int, Segment, int | None, list[int]]:
-        """A segment that the server does not read, with its descriptor if it is new."""
-        dropped: list[int] = []
-        for number, segment in list(self._segments.items()):
-            if segment.in_use:
-                continue
-            if segment.size >= size:
-                return number, segment, None, dropped
-            dropped.append(number)
-            del self._segments[number]
-        number = next(self._segment_numbers)
-        segment, fd = Segment.create(1 << (size - 1).bit_length())
-        self._segments[number] = segment
-        return number, segment, fd, dropped
 
 
 clients: dict[str, tuple[int, Client]] = {}
@@ -333,19 +334,22 @@ class Proxy:
                 pid, client = clients.get(self._server, (None, None))
                 if client is None or pid != os.getpid():
                     outbox = RemoteOutbox(self._server, self._address, self._key)
-                    client = Client(self._server, list(self._inputs), self._limit, outbox)
+                    client = Client(
+                        self._server, list(self._inputs), self._limit, outbox, outbox.copy
+                    )
                     clients[self._server] = os.getpid(), client
         return client
 
     def __call__(self, *args: Any, **kwargs: Any) -> SampleRef | tuple[SampleRef, ...]:
         values = self._bind(args, kwargs)
+        client = self.client
         samples = []
         for (name, (form, no_copy)), value in zip(self._inputs.items(), values, strict=True):
             try:
-                samples.append(form.sample(value, copy=not no_copy))
+                samples.append(form.sample(value, None if no_copy else client.copy))
             except (SourceError, TypeError) as error:  # TypeError: torch types that numpy lacks
                 raise RequestRefused(f"input '{name}' of the proxy: {error}") from None
-        call = self.client.call(samples)
+        call = client.call(samples)
         if self._outputs == 1:
             return SampleRef(call, 0)
         return tuple(SampleRef(call, output) for output in range(self._outputs))

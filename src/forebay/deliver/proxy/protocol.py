@@ -2,8 +2,7 @@
 
 A connection begins with one `Hello`; then each `Submit` asks for one part of a batch: the rows that
 go through the pipeline together. The server never answers: results are taken in its own process.
-Inputs stand one after another in one buffer, which travels in the message if it is small, else in a
-shared segment.
+Inputs stand in one buffer, which travels in the message if it is small, else in a shared segment.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import math
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,7 @@ class Hello:
 
 
 class Column(NamedTuple):
-    """The rows of one input. They lie in order.
+    """The rows of one input.
 
     Attributes:
         dtype: element type, as numpy writes it.
@@ -55,6 +55,7 @@ class Column(NamedTuple):
         rows: how many there are.
         extents: the shapes of all rows in one list, which takes half as long to decode.
         size: bytes in the buffer.
+        offsets: where each row lies in the buffer; empty if the rows of all columns lie in order.
     """
 
     dtype: str
@@ -62,6 +63,7 @@ class Column(NamedTuple):
     rows: int
     extents: Sequence[int]
     size: int
+    offsets: Sequence[int] = ()
 
     def shapes(self) -> list[tuple[int, ...]]:
         ndim = len(self.extents) // self.rows
@@ -136,38 +138,43 @@ def describe(name: str, samples: Sequence[Sample]) -> Column:
                 f"{array.dtype} of shape {array.shape}"
             )
     extents = [extent for sample in samples for extent in sample.array.shape]
-    size = sum(_aligned(sample.array.nbytes) for sample in samples)
+    size = sum(aligned(sample.array.nbytes) for sample in samples)
     return Column(first.dtype.str, samples[0].layout, len(samples), extents, size)
 
 
-def write(columns: Sequence[Sequence[Sample]], buffer: Any) -> None:
+def write(columns: Sequence[Sequence[Sample]], target: np.ndarray[Any, Any]) -> None:
     """Copy the samples into a buffer, one after another."""
-    target = np.frombuffer(buffer, np.uint8)
     offset = 0
     for column in columns:
         for sample in column:
             array = sample.array
-            if array.nbytes:
-                target[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
-            offset += _aligned(array.nbytes)
+            put(array, target, offset)
+            offset += aligned(array.nbytes)
+
+
+def put(array: np.ndarray[Any, Any], target: np.ndarray[Any, Any], offset: int) -> None:
+    """Copy an array to its place in a buffer."""
+    if array.nbytes:
+        target[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
 
 
 def read(columns: Sequence[Column], buffer: np.ndarray[Any, Any]) -> list[Batch]:
     """The batches that `write` put into the buffer: views of it."""
     batches = []
-    offset = 0
+    begin = 0
     for column in columns:
-        batches.append(Batch(_Rows(column, buffer[offset : offset + column.size])))
-        offset += column.size
+        batches.append(Batch(_Rows(column, buffer, begin)))
+        begin += column.size
     return batches
 
 
 class _Rows(Sequence[Sample]):
     """The rows of a column, made when they are used: not by the thread that receives them."""
 
-    def __init__(self, column: Column, buffer: np.ndarray[Any, Any]) -> None:
+    def __init__(self, column: Column, buffer: np.ndarray[Any, Any], begin: int) -> None:
         self._column = column
         self._buffer = buffer
+        self._begin = begin
 
     def __len__(self) -> int:
         return self._column.rows
@@ -177,17 +184,18 @@ class _Rows(Sequence[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         dtype = np.dtype(self._column.dtype)
-        offset = 0
-        for shape in self._column.shapes():
-            size = dtype.itemsize * math.prod(shape)
+        shapes = self._column.shapes()
+        sizes = [dtype.itemsize * math.prod(shape) for shape in shapes]
+        offsets = self._column.offsets or accumulate(map(aligned, sizes), initial=self._begin)
+        for shape, size, offset in zip(shapes, sizes, offsets, strict=False):
             array = self._buffer[offset : offset + size]
             if dtype != np.uint8:
                 array = array.view(dtype)
             if len(shape) != 1:
                 array = array.reshape(shape)
             yield Sample(array, self._column.layout)
-            offset += _aligned(size)
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """So many bytes lie between the beginnings of two rows."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT

@@ -172,13 +172,14 @@ class Segment:
     """Memory that two processes see. Its first bytes say whether the server still reads the rest.
 
     The worker makes it, fills it and marks it as in use; the server takes the mark away when the
-    last array over it is gone; then the worker may fill it again.
+    last array over it is gone; then the worker may fill it again, if its own are gone too.
     """
 
     HEAD = 64
 
     def __init__(self, size: int, fd: int) -> None:
         self.size = size
+        self._filled: weakref.ref[np.ndarray[Any, Any]] | None = None
         self._memory = mmap.mmap(fd, size + self.HEAD)
 
     @classmethod
@@ -194,7 +195,17 @@ class Segment:
 
     @property
     def in_use(self) -> bool:
-        return self._memory[0] != 0
+        filled = self._filled is not None and self._filled() is not None
+        return filled or self._memory[0] != 0
+
+    def fill(self) -> np.ndarray[Any, Any]:
+        """The content as uint8, to write to. In use until this array and all views are gone."""
+        content = self._content()
+        self._filled = weakref.ref(content)
+        return content
+
+    def _content(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self._memory, np.uint8, self.size, self.HEAD)
 
     def mark(self) -> None:
         """Say that the content must stay, until `lend`'s array is gone."""
@@ -203,13 +214,9 @@ class Segment:
     def unmark(self) -> None:
         self._memory[0] = 0
 
-    @property
-    def buffer(self) -> memoryview:
-        return memoryview(self._memory)[self.HEAD :]
-
     def lend(self) -> np.ndarray[Any, Any]:
         """The content as uint8. When this array and all views of it are gone, the mark is too."""
-        lent = np.frombuffer(self._memory, np.uint8, self.size, self.HEAD)
+        lent = self._content()
         weakref.finalize(lent, self._return, os.getpid()).atexit = False
         return lent
 
