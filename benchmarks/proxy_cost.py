@@ -17,7 +17,8 @@ shares caches with the rest; and of the whole training process, also with DALI.
 
 *Copies*: how often a worker copies the bytes of encoded images of 110 kB between the call of the
 proxy and the message: once into the shared segment that the server reads, and whatever memory
-Python's tracemalloc sees to be taken meanwhile, in multiples of their size.
+Python's tracemalloc sees to be taken meanwhile, in multiples of their size. The median of batches
+that follow one another; the first ones have no segment to be copied to at once.
 
 *First batch*: seconds from the making of the pipeline to the first batch, and from `iter(loader)`
 to the first batch of the second epoch; JPEG files to 224 × 224, two workers, with and without
@@ -223,7 +224,7 @@ FORMS: dict[str, Any] = {
 
 
 class Traced:
-    """Its only item is how many bytes of memory were taken to send a batch, in the worker."""
+    """Its only item is how many bytes of memory are taken to send a batch, in the worker."""
 
     def __init__(self, form: str, call: Any) -> None:
         self.form = form
@@ -232,12 +233,16 @@ class Traced:
     def __len__(self) -> int:
         return 1
 
-    def __getitem__(self, _: int) -> int:
+    def __getitem__(self, _: int) -> float:
         images = [FORMS[self.form](array) for array in inputs("images")]
-        default_collate([self.call(image) for image in images])  # makes what is made once
         tracemalloc.start()
-        default_collate([self.call(image) for image in images])
-        return tracemalloc.get_traced_memory()[1]
+        taken = []
+        for _ in range(CHUNK):
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            default_collate([self.call(image) for image in images])
+            taken.append(tracemalloc.get_traced_memory()[1] - before)
+        return statistics.median(taken)
 
 
 # ── first batch ──────────────────────────────────────────────────────────────────────────────────

@@ -105,9 +105,11 @@ class Arena:
             place, self._open = self._open, None
             self._last = sum(column.size for column in columns)
             if place is not None:
-                offsets = [[place.offset(sample.array) for sample in column] for column in rows]
-                if not any(None in column for column in offsets):
-                    found = [c._replace(offsets=o) for c, o in zip(columns, offsets, strict=True)]
+                found = []
+                for column, samples in zip(columns, rows, strict=True):
+                    offsets = [place.offset(sample.array) for sample in samples]
+                    found.append(column._replace(offsets=[o for o in offsets if o is not None]))
+                if all(len(column.offsets) == column.rows for column in found):
                     return Placed(place.number, place.segment, found, None, [])
             return self._place_anew(rows, columns)
 
