@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from forebay.testing import run_operator
+from naming import stable
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Case:
         )
         shown = {**self.arguments, **dict.fromkeys(self.per_sample, "…")}
         text = ",".join(f"{k}={getattr(v, 'name', v)}" for k, v in shown.items())
-        return f"{self.operator}({shapes}{self.layout};{text})"[:120]
+        return stable(f"{self.operator}({shapes}{self.layout};{text})")[:120]
 
     def run(self, *, reference: bool = False) -> list[list[Any]]:
         """Forebay's result: for each output a list of Samples."""

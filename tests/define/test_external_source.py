@@ -10,6 +10,7 @@ import torch
 import forebay
 from forebay import Pipeline, fn, ops, types
 from forebay.errors import ArgumentError, SourceError, UnknownArgumentError, UnknownInputError
+from naming import stable
 
 
 def full(value, size=2):
@@ -354,7 +355,7 @@ def test_what_the_users_code_raises_is_chained_to_an_error_with_the_line():
         ({"sorce": []}, UnknownArgumentError, "no argument 'sorce'; did you mean 'source'"),
         ({"cuda_straem": 1}, KeyError, "did you mean 'cuda_stream'"),
     ],
-    ids=str,
+    ids=stable,
 )
 def test_arguments_that_cannot_be_are_refused_when_they_are_written(arguments, error, text):
     with pytest.raises(error, match=text):

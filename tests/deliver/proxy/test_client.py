@@ -16,6 +16,7 @@ from torch.utils.data import default_collate
 from forebay import fn, pipeline_def
 from forebay.errors import RequestRefused
 from forebay.torch.proxy import SampleRef, Server
+from naming import stable
 from proxies import sum_and_difference, twice
 
 
@@ -164,7 +165,7 @@ def test_python_data_is_taken(given, expected):
         [[1, 2], [3]],
         torch.zeros(2, dtype=torch.bfloat16),
     ],
-    ids=str,
+    ids=stable,
 )
 def test_what_cannot_be_data_is_refused_at_the_call_with_the_inputs_name(value):
     with Server(identity()) as server, pytest.raises(RequestRefused, match="input 'x'"):

@@ -24,6 +24,7 @@ from torch.utils.data import (
 from forebay.errors import ArgumentError, ProxyError
 from forebay.torch import proxy
 from forebay.torch.proxy import Server
+from naming import stable
 from proxies import (
     BOUND,
     Failing,
@@ -137,7 +138,7 @@ def test_persistent_workers_or_none_do_many_epochs(server, workers):
         {"worker_init_fn": seeded},
         {"in_order": False},
     ],
-    ids=str,
+    ids=stable,
 )
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
 def test_torchs_options_are_kept(server, options):
